@@ -1,0 +1,3 @@
+"""Kubernetes operator for Queen 1.x, the PostgreSQL-backed message broker."""
+
+__version__ = "0.1.0"

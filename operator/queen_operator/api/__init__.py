@@ -1,0 +1,1 @@
+"""The contract with the user: the QueenCluster resource, its rules, and the CRD generated from them."""

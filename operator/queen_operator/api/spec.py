@@ -1,0 +1,329 @@
+"""The spec of a QueenCluster as the user writes it, with a safe default for everything that has one.
+
+Field descriptions become the text of ``kubectl explain``; limits become the CRD's schema.
+Cross-field rules live in ``rules.py`` and are checked by the API server.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from queen_operator.api.units import (
+    DURATION_MAX_LENGTH,
+    DURATION_PATTERN,
+    QUANTITY_MAX_LENGTH,
+    QUANTITY_PATTERN,
+    check_quantity,
+)
+
+Duration = Annotated[str, Field(pattern=DURATION_PATTERN, max_length=DURATION_MAX_LENGTH)]
+Quantity = Annotated[
+    str | int,
+    PlainValidator(check_quantity),
+    WithJsonSchema(
+        {
+            "maxLength": QUANTITY_MAX_LENGTH,
+            "minimum": 0,
+            "pattern": QUANTITY_PATTERN,
+            "x-kubernetes-int-or-string": True,
+        }
+    ),
+]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+DataKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=32)]
+Annotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)]
+
+
+class Model(BaseModel):
+    """Frozen, camelCase on the wire; fields of a newer CRD are left alone so that a rollback can read them."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+
+class SecretKey(Model):
+    """One key of a Secret in the cluster's namespace."""
+
+    name: ObjectName = Field(description="Name of the Secret, in the namespace of the QueenCluster.")
+    key: DataKey = Field(description="Key in the Secret.")
+
+
+class PasswordKey(SecretKey):
+    """A key that is called password unless the user says otherwise."""
+
+    key: DataKey = Field(default="password", description="Key in the Secret.")
+
+
+class CredentialsSecret(Model):
+    """A Secret with the keys host, port, dbname, user and password, as CloudNativePG writes it."""
+
+    name: ObjectName = Field(description="Name of the Secret, in the namespace of the QueenCluster.")
+
+
+class PullSecret(Model):
+    """A Secret for pulling images."""
+
+    name: ObjectName = Field(description="Name of the Secret, in the namespace of the QueenCluster.")
+
+
+class PostgresTls(Model):
+    """TLS to PostgreSQL."""
+
+    enabled: bool = Field(default=False, description="Require TLS for every connection to PostgreSQL.")
+    verify: bool = Field(
+        default=True, description="Verify the server's certificate. Ignored by the broker when caSecret is given."
+    )
+    ca_secret: SecretKey | None = Field(
+        default=None, description="PEM certificates to trust instead of the public ones; the content is handed over."
+    )
+
+
+class PostgresSpec(Model):
+    """The one PostgreSQL database that all brokers of the cluster share."""
+
+    host: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=253,
+        pattern=r"^[^\s/@]+$",
+        description="Host name or address of the primary; a read-only server is refused.",
+    )
+    port: int = Field(default=5432, ge=1, le=65535, description="Port of PostgreSQL.")
+    database: str = Field(default="queen", min_length=1, max_length=63, description="Name of the database.")
+    user: str = Field(default="queen", min_length=1, max_length=63, description="User that owns Queen's schemas.")
+    password_secret: PasswordKey | None = Field(default=None, description="Where the user's password is.")
+    credentials_secret: CredentialsSecret | None = Field(
+        default=None,
+        description="A Secret with host, port, dbname, user and password (CloudNativePG's keys) instead of the fields"
+        " above. A host given here, with its port, wins over the Secret's.",
+    )
+    tls: PostgresTls = Field(default_factory=PostgresTls, description="TLS to PostgreSQL.")
+    pool_size: int = Field(
+        default=28,
+        ge=20,
+        le=2000,
+        description="Largest number of connections of one broker. Three brokers with 28 fit a stock PostgreSQL.",
+    )
+    max_connections: int | None = Field(
+        default=None,
+        ge=1,
+        le=262143,
+        description="max_connections of the server, when known: replicas x (poolSize + 1) + 10 must fit into it.",
+    )
+
+
+class LogLevel(StrEnum):
+    """Log levels of the broker."""
+
+    ERROR = "error"
+    WARN = "warn"
+    INFO = "info"
+    DEBUG = "debug"
+    TRACE = "trace"
+
+
+class EnvVar(Model):
+    """One environment variable for the broker, for what has no field of its own."""
+
+    name: str = Field(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name.")
+    value: str = Field(
+        default="", max_length=4096, pattern=r"^[^\x00]*$", description="Value, handed over byte for byte."
+    )
+
+
+class BrokerSpec(Model):
+    """Settings of the broker process."""
+
+    pop_timeout: Duration = Field(default="30s", description="How long a pop waits when the client does not say.")
+    max_pop_timeout: Duration = Field(
+        default="60s",
+        description="The longest wait that clients of this cluster ask for. The broker does not cap it; the grace"
+        " period is computed from it, so that no pop is cut when a broker stops.",
+    )
+    statement_timeout: Duration = Field(default="30s", description="Time limit of a push, pop or ack statement.")
+    apply_schema: bool = Field(default=True, description="Let each booting broker apply Queen's schema.")
+    log_level: LogLevel = Field(default=LogLevel.INFO, description="Log level of the broker.")
+    log_json: bool = Field(default=True, description="One JSON object a line instead of text.")
+    stats_interval: Duration = Field(default="10s", description="How often the cluster's queue statistics are made.")
+    metrics_flush_interval: Duration = Field(default="60s", description="How often counters go to PostgreSQL.")
+    retention_interval: Duration = Field(default="5s", description="Cadence of the retention loop.")
+    env: tuple[EnvVar, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Further environment variables. Names that the operator sets itself are refused, as are numbers"
+        " and booleans that the broker would misread.",
+    )
+
+
+class AccessMode(StrEnum):
+    """Access mode of a spool volume."""
+
+    READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+    READ_WRITE_ONCE = "ReadWriteOnce"
+
+
+class SpoolSpec(Model):
+    """The volume in which a broker keeps pushes while PostgreSQL cannot take them."""
+
+    size: Quantity = Field(default="5Gi", description="Size of each broker's volume. It may grow, never shrink.")
+    storage_class_name: str | None = Field(
+        default=None, min_length=1, max_length=253, description="Storage class; the default class when not given."
+    )
+    access_mode: AccessMode = Field(
+        default=AccessMode.READ_WRITE_ONCE_POD,
+        description="ReadWriteOncePod keeps a second pod off the volume; ReadWriteOnce is for storage without it.",
+    )
+
+
+class JwtAlgorithm(StrEnum):
+    """Algorithms the broker accepts for tokens."""
+
+    HS256 = "HS256"
+    HS384 = "HS384"
+    HS512 = "HS512"
+    RS256 = "RS256"
+    RS384 = "RS384"
+    RS512 = "RS512"
+    EDDSA = "EdDSA"
+    AUTO = "auto"
+
+
+class AuthSpec(Model):
+    """Token authentication of the broker's HTTP API."""
+
+    enabled: bool = Field(default=False, description="Demand a token on every route but health and metrics.")
+    algorithm: JwtAlgorithm = Field(default=JwtAlgorithm.HS256, description="Algorithm of the tokens.")
+    secret: SecretKey | None = Field(default=None, description="Shared key of the HS algorithms.")
+    public_key_secret: SecretKey | None = Field(default=None, description="PEM public key of the RS and EdDSA ones.")
+    jwks_url: str | None = Field(
+        default=None, max_length=2048, pattern=r"^https?://\S+$", description="Where the public keys are published."
+    )
+    issuer: str | None = Field(default=None, max_length=1024, description="Issuer that a token must name.")
+    audience: str | None = Field(default=None, max_length=1024, description="Audience that a token must name.")
+
+
+class EncryptionSpec(Model):
+    """Encryption of the payloads of queues that ask for it."""
+
+    key_secret: SecretKey = Field(description="64 hexadecimal digits. The broker takes anything else as no key.")
+
+
+class MeshSpec(Model):
+    """The wake-up mesh between the brokers of the cluster."""
+
+    secret: SecretKey | None = Field(
+        default=None, description="Shared secret of the mesh. Generated into <name>-mesh when not given."
+    )
+
+
+class ServiceType(StrEnum):
+    """Types of the two client Services."""
+
+    CLUSTER_IP = "ClusterIP"
+    NODE_PORT = "NodePort"
+    LOAD_BALANCER = "LoadBalancer"
+
+
+class ServiceSpec(Model):
+    """The two client Services: <name> for everything, <name>-push for pushes that outlive a database outage."""
+
+    type: ServiceType = Field(default=ServiceType.CLUSTER_IP, description="Type of both Services.")
+    annotations: Annotations = Field(default_factory=dict, description="Annotations of both Services.")
+
+
+FreeForm = Annotated[dict[str, Any], Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})]
+
+
+class SchedulingSpec(Model):
+    """Where broker pods may run."""
+
+    node_selector: Labels = Field(default_factory=dict, description="Labels that a node must have.")
+    tolerations: tuple[FreeForm, ...] = Field(default=(), max_length=50, description="Taints that pods tolerate.")
+    affinity: FreeForm | None = Field(default=None, description="Affinity of the pods, as in a pod spec.")
+    topology_spread_constraints: tuple[FreeForm, ...] | None = Field(
+        default=None, max_length=10, description="Spread of the pods; by host, where possible, when not given."
+    )
+    priority_class_name: str | None = Field(default=None, max_length=253, description="Priority class of the pods.")
+
+
+Quantities = Annotated[dict[str, Quantity], Field(max_length=8)]
+
+
+def _default_requests() -> dict[str, str | int]:
+    return {"cpu": "100m", "memory": "128Mi"}
+
+
+def _default_limits() -> dict[str, str | int]:
+    return {"memory": "1Gi"}
+
+
+class ResourcesSpec(Model):
+    """Requests and limits of the broker container. No CPU limit: throttling shows as latency."""
+
+    requests: Quantities = Field(default_factory=_default_requests, description="What a broker is given.")
+    limits: Quantities = Field(default_factory=_default_limits, description="What a broker may use at most.")
+
+
+class SecurityContextSpec(Model):
+    """User and groups of the broker and keeper; everything else is fixed to the restricted profile."""
+
+    run_as_user: int = Field(default=65532, ge=1, le=2147483647, description="User id of the processes.")
+    run_as_group: int = Field(default=65532, ge=1, le=2147483647, description="Group id of the processes.")
+    fs_group: int = Field(default=65532, ge=1, le=2147483647, description="Group that owns the spool volume.")
+
+
+class RolloutSpec(Model):
+    """How brokers are restarted."""
+
+    min_ready_seconds: int = Field(
+        default=5, ge=0, le=3600, description="How long a new broker must stay Ready before it counts."
+    )
+    broker_deadline: Duration = Field(
+        default="10m", description="How long a new broker may take beyond its replay before the rollout stops."
+    )
+    spool_deadline: Duration = Field(
+        default="10m", description="How long a broker that is to be restarted may take to drain its spool."
+    )
+
+
+class QueenClusterSpec(Model):
+    """Spec of a QueenCluster: version, postgres.host and a password Secret are all that must be written."""
+
+    version: str = Field(
+        pattern=r"^1\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$", max_length=64, description="Version of Queen, such as 1.3.0."
+    )
+    image: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=512,
+        pattern=r"^\S+$",
+        description="Image instead of ghcr.io/queen-mq/queen:<version>.",
+    )
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
+        default="IfNotPresent", description="When the image is pulled."
+    )
+    image_pull_secrets: tuple[PullSecret, ...] = Field(
+        default=(), max_length=10, description="Secrets for pulling the image."
+    )
+    replicas: int = Field(
+        default=3, ge=1, le=9, description="Number of brokers. The mesh is designed for up to 3; more is a warning."
+    )
+    paused: bool = Field(default=False, description="Take no action at all; the status goes on being written.")
+    postgres: PostgresSpec = Field(description="The database.")
+    broker: BrokerSpec = Field(default_factory=BrokerSpec, description="Settings of the broker process.")
+    spool: SpoolSpec = Field(default_factory=SpoolSpec, description="The spool volumes.")
+    auth: AuthSpec = Field(default_factory=AuthSpec, description="Token authentication.")
+    encryption: EncryptionSpec | None = Field(default=None, description="Encryption of payloads.")
+    mesh: MeshSpec = Field(default_factory=MeshSpec, description="The mesh between brokers.")
+    service: ServiceSpec = Field(default_factory=ServiceSpec, description="The client Services.")
+    scheduling: SchedulingSpec = Field(default_factory=SchedulingSpec, description="Where brokers may run.")
+    resources: ResourcesSpec = Field(default_factory=ResourcesSpec, description="Resources of the broker container.")
+    pod_labels: Labels = Field(default_factory=dict, description="Labels added to broker pods.")
+    pod_annotations: Annotations = Field(default_factory=dict, description="Annotations added to broker pods.")
+    security_context: SecurityContextSpec = Field(
+        default_factory=SecurityContextSpec, description="User and groups of broker pods."
+    )
+    rollout: RolloutSpec = Field(default_factory=RolloutSpec, description="How brokers are restarted.")

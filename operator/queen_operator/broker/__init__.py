@@ -1,0 +1,1 @@
+"""The only room that talks to brokers and spool keepers (HTTP) and to PostgreSQL; every call has a time limit."""

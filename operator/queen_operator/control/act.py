@@ -1,0 +1,147 @@
+"""Carries out the one action of a round and tells about it in an Event and a log line."""
+
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, assert_never
+
+from queen_operator.api import names
+from queen_operator.api.cluster import ParsedCluster
+from queen_operator.cluster.cache import version_of
+from queen_operator.cluster.client import Api, Conflict, NotFound, Refused
+from queen_operator.cluster.events import Events
+from queen_operator.cluster.kinds import BY_NAME, SECRET
+from queen_operator.cluster.store import Store
+from queen_operator.cluster.writes import ForeignObject, apply_child, patch_pod
+from queen_operator.control.memory import Memory, Refusal
+from queen_operator.manifests.render import mesh_secret
+from queen_operator.planning.actions import (
+    Action,
+    ApplyChildren,
+    CloseToPushes,
+    DeleteChild,
+    GenerateMeshSecret,
+    OpenToPushes,
+    Rest,
+    RestartBroker,
+    Wait,
+)
+from queen_operator.planning.reasons import EventReason
+from queen_operator.planning.views import LEAVING_ANNOTATION
+from queen_operator.planning.wanted import Wanted
+
+logger = logging.getLogger(__name__)
+
+REFUSED_AGAIN_AFTER: Final = timedelta(seconds=20)
+FOREIGN_AGAIN_AFTER: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What an action is carried out with."""
+
+    api: Api
+    store: Store
+    events: Events
+
+
+async def act(
+    hands: Hands, memory: Memory, cluster: ParsedCluster, wanted: Wanted, action: Action, now: datetime
+) -> None:
+    """Carry out the action. Raises ApiError (Unavailable) when the server does not answer; what it refuses is kept."""
+    match action:
+        case ApplyChildren(manifests=manifests, event=event, message=message):
+            await _apply_all(hands, memory, cluster, manifests, now)
+            await _tell(hands, memory, event, message, warning=event is EventReason.CLAIM_LOST)
+        case GenerateMeshSecret():
+            await _generate_mesh_secret(hands, memory, cluster, wanted, now)
+        case DeleteChild(kind=kind, name=name, uid=uid, message=message):
+            await hands.api.delete(BY_NAME[kind], cluster.namespace, name, uid)
+            await _tell(hands, memory, EventReason.CHILD_DELETED, message)
+        case OpenToPushes(pod=pod, uid=uid):
+            meta = {"labels": {names.PUSH_LABEL: "true"}, "annotations": {LEAVING_ANNOTATION: None}}
+            await _patch_pod(hands, cluster, pod, uid, meta)
+        case CloseToPushes(pod=pod, uid=uid, leaving_since=since):
+            closing: dict[str, Any] = {"labels": {names.PUSH_LABEL: None}}
+            if since is not None:
+                closing["annotations"] = {LEAVING_ANNOTATION: since}
+            await _patch_pod(hands, cluster, pod, uid, closing)
+        case RestartBroker(manifest=manifest, message=message):
+            if await _apply_one(hands, memory, cluster, manifest, now):
+                await _tell(hands, memory, EventReason.BROKER_RESTARTED, message)
+        case Wait() | Rest():
+            return
+        case _:
+            assert_never(action)
+
+
+async def _tell(hands: Hands, memory: Memory, reason: EventReason, message: str, *, warning: bool = False) -> None:
+    meta = memory.resource["metadata"]
+    logger.info("%s/%s: %s: %s", meta["namespace"], meta["name"], reason, message)
+    await hands.events.tell(memory.resource, reason, message, warning=warning)
+
+
+async def _apply_all(
+    hands: Hands, memory: Memory, cluster: ParsedCluster, manifests: tuple[Mapping[str, Any], ...], now: datetime
+) -> None:
+    for manifest in manifests:
+        await _apply_one(hands, memory, cluster, manifest, now)
+
+
+async def _apply_one(
+    hands: Hands, memory: Memory, cluster: ParsedCluster, manifest: Mapping[str, Any], now: datetime
+) -> bool:
+    """Apply one child; what stands in the way is remembered with its words, and does not stop the others."""
+    key = (manifest["kind"], manifest["metadata"]["name"])
+    before = hands.store.find(BY_NAME[key[0]], cluster.namespace, key[1])
+    seen = version_of(before) if before is not None else None
+    try:
+        answer = await apply_child(hands.api, hands.store, manifest, cluster.uid)
+    except ForeignObject as finding:
+        memory.foreign[key] = Refusal(finding.owner, now + FOREIGN_AGAIN_AFTER)
+        return False
+    except Refused as error:
+        logger.warning("%s/%s: %s %s is refused: %s", cluster.namespace, cluster.name, *key, error.message)
+        memory.refused[key] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        return False
+    except Conflict:
+        return False  # it changed or went between our look and our write: the next round sees what it is now
+    memory.refused.pop(key, None)
+    memory.foreign.pop(key, None)
+    if seen is not None and version_of(answer) == seen:
+        # The server took the apply and changed nothing: without this note the same apply would be sent for ever.
+        words = "it differs from what is wanted, and an apply does not change it"
+        memory.refused[key] = Refusal(words, now + REFUSED_AGAIN_AFTER)
+    return True
+
+
+async def _generate_mesh_secret(
+    hands: Hands, memory: Memory, cluster: ParsedCluster, wanted: Wanted, now: datetime
+) -> None:
+    name = names.mesh_secret_name(cluster.name)
+    try:
+        # One that exists is never overwritten: brokers with different mesh secrets do not hear each other.
+        existing = await hands.api.get(SECRET, cluster.namespace, name, metadata_only=True)
+    except NotFound:
+        manifest = mesh_secret(wanted.context, secrets.token_hex(32))
+        if await _apply_one(hands, memory, cluster, manifest, now):
+            hands.store.mark_stale(cluster.namespace, cluster.name, [name])
+        return
+    labels = existing["metadata"].get("labels") or {}
+    if labels.get(names.CLUSTER_LABEL) == cluster.name:
+        hands.store.put(SECRET, existing)
+    else:
+        words = "it is not labeled as this cluster's; name it in spec.mesh.secret to use it"
+        memory.foreign["Secret", name] = Refusal(words, now + FOREIGN_AGAIN_AFTER)
+
+
+async def _patch_pod(hands: Hands, cluster: ParsedCluster, name: str, uid: str, meta: Mapping[str, Any]) -> None:
+    try:
+        await patch_pod(hands.api, hands.store, cluster.namespace, name, uid, meta)
+    except Conflict:
+        return  # another pod has this name now
+    except Refused as error:
+        logger.warning("%s/%s: pod %s cannot be labeled: %s", cluster.namespace, cluster.name, name, error.message)
+        raise

@@ -1,0 +1,76 @@
+"""What a worker remembers between rounds. Nothing here is needed for safety: a new process starts with it empty."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from queen_operator.planning.observed import BrokerPage, Database, Replay, Spool
+from queen_operator.planning.wanted import Wanted
+
+# One missed poll does not make a spool unknown in the status; a guard asks for a younger answer (planning.guards).
+ANSWER_KEEPS = timedelta(seconds=25)
+
+
+@dataclass(slots=True)
+class SecretContent:
+    """The referenced keys of one Secret as last read, or why there are none. Never shown: repr hides the values."""
+
+    asked: frozenset[str]
+    values: dict[str, bytes] = field(default_factory=dict, repr=False)
+    digests: dict[str, str] = field(default_factory=dict)
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a child could not be written, and when that is tried again."""
+
+    words: str
+    retry_at: datetime
+
+
+@dataclass(slots=True)
+class Memory:
+    """Memory of one cluster's worker."""
+
+    resource: dict[str, Any]
+    secrets: dict[str, SecretContent] = field(default_factory=dict)
+    spools: dict[str, Spool] = field(default_factory=dict)
+    pages: dict[str, BrokerPage] = field(default_factory=dict)
+    replays: dict[str, Replay] = field(default_factory=dict)
+    database: Database | None = None
+    refused: dict[tuple[str, str], Refusal] = field(default_factory=dict)
+    foreign: dict[tuple[str, str], Refusal] = field(default_factory=dict)
+    wanted_key: tuple[Any, ...] | None = None
+    wanted: Wanted | None = None
+    busy: bool = True  # something is being changed or is wrong: look often
+
+    def take_spool(self, uid: str, spool: Spool | None) -> None:
+        """Remember a keeper's answer and whether a replay moved; no answer leaves the last one to grow old."""
+        if spool is None:
+            return
+        known = self.replays.get(uid)
+        before = self.spools.get(uid)
+        if known is None or spool.files > known.first_files:
+            self.replays[uid] = Replay(spool.files, spool.asked_at)
+        elif before is not None and spool.files < before.files:
+            self.replays[uid] = Replay(known.first_files, spool.asked_at)
+        self.spools[uid] = spool
+
+    def fresh_spools(self, now: datetime) -> dict[str, Spool]:
+        """Answers young enough to be called known."""
+        return {uid: spool for uid, spool in self.spools.items() if now - spool.asked_at <= ANSWER_KEEPS}
+
+    def fresh_pages(self, now: datetime) -> dict[str, BrokerPage]:
+        """Metrics pages young enough to be called known."""
+        return {uid: page for uid, page in self.pages.items() if now - page.asked_at <= ANSWER_KEEPS}
+
+    def forget_pods(self, alive: set[str]) -> None:
+        """Drop what is remembered of pods that are gone."""
+        for kept in (self.spools, self.pages, self.replays):
+            for uid in set(kept) - alive:
+                del kept[uid]
+
+    def standing(self, refusals: dict[tuple[str, str], Refusal], now: datetime) -> dict[tuple[str, str], str]:
+        """Refusals whose time for another try has not come."""
+        return {key: refusal.words for key, refusal in refusals.items() if refusal.retry_at > now}

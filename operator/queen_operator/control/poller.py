@@ -1,0 +1,103 @@
+"""Asks brokers, keepers and PostgreSQL beside the rounds, so that a hanging one never holds up an action."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from queen_operator.api.cluster import ParsedCluster
+from queen_operator.broker.database import Connection, look
+from queen_operator.broker.polls import Polls
+from queen_operator.cluster.kinds import POD
+from queen_operator.cluster.store import Store
+from queen_operator.control import secrets
+from queen_operator.control.memory import Memory
+from queen_operator.planning.observed import Database, DatabaseState
+from queen_operator.planning.views import Pod, read_pod
+
+logger = logging.getLogger(__name__)
+
+REST_SECONDS: Final = 10.0
+BUSY_SECONDS: Final = 2.0
+# Answers change the status, which is an event, which asks again: without a floor that would be a loop without pause.
+SHORTEST_SECONDS: Final = 1.0
+DATABASE_REST: Final = timedelta(seconds=60)
+DATABASE_BUSY: Final = timedelta(seconds=5)
+
+
+class Poller:
+    """Keeps one cluster's answers young: every 10 s at rest, every 2 s while something moves."""
+
+    def __init__(self, polls: Polls, store: Store, memory: Memory) -> None:
+        self._polls = polls
+        self._store = store
+        self._memory = memory
+        self._kick = asyncio.Event()
+
+    def kick(self) -> None:
+        """Ask now: a pod is new, or something changed."""
+        self._kick.set()
+
+    async def wait(self) -> None:
+        """Wait until the next look is due, or until somebody asks for one."""
+        await asyncio.sleep(SHORTEST_SECONDS)
+        seconds = (BUSY_SECONDS if self._memory.busy else REST_SECONDS) - SHORTEST_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                await self._kick.wait()
+        except TimeoutError:
+            pass
+        self._kick.clear()
+
+    async def look(self, cluster: ParsedCluster) -> None:
+        """Ask every keeper, every listening broker and, when it is due, PostgreSQL; all at once."""
+        items = self._store.of_cluster(POD, cluster.namespace, cluster.name).values()
+        pods = [read_pod(item) for item in items]
+        self._memory.forget_pods({pod.uid for pod in pods})
+        now = datetime.now(UTC)
+        async with asyncio.TaskGroup() as group:
+            for pod in pods:
+                if pod.ip is not None and not pod.leaving:
+                    group.create_task(self._ask(pod, pod.ip, now))
+            connection = secrets.connection(self._memory, cluster.name, cluster.spec)
+            if connection is not None and self._database_due(pods, now):
+                group.create_task(self._ask_database(connection, now))
+
+    async def _ask(self, pod: Pod, ip: str, now: datetime) -> None:
+        if pod.keeper is not None and pod.keeper.running:
+            self._memory.take_spool(pod.uid, await self._polls.spool(ip, now))
+        if pod.broker_started:
+            self._memory.pages[pod.uid] = await self._polls.page(ip, now)
+
+    def _database_due(self, pods: list[Pod], now: datetime) -> bool:
+        seen = self._memory.database
+        if seen is None:
+            return True
+        well = seen.state is DatabaseState.REACHABLE and all(self._is_well(pod) for pod in pods)
+        return now - seen.asked_at >= (DATABASE_REST if well else DATABASE_BUSY)
+
+    def _is_well(self, pod: Pod) -> bool:
+        page = self._memory.pages.get(pod.uid)
+        return pod.ready and page is not None and page.answering and page.database_healthy is not False
+
+    async def _ask_database(self, connection: Connection, now: datetime) -> None:
+        answer = await look(connection, now)
+        before = self._memory.database
+        if before is None or before.state is not answer.state:
+            place = f"{connection.host}:{connection.port}"
+            logger.info("PostgreSQL at %s is %s: %s", place, answer.state, answer.message)
+        self._memory.database = _steady(before, answer)
+
+
+def _steady(before: Database | None, answer: Database) -> Database:
+    """Keep the last known version while the server cannot be asked for it."""
+    if answer.version is not None or before is None:
+        return answer
+    return Database(
+        asked_at=answer.asked_at,
+        state=answer.state,
+        message=answer.message,
+        version=before.version,
+        max_connections=before.max_connections,
+        superuser_reserved=before.superuser_reserved,
+    )

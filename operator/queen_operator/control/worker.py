@@ -1,0 +1,193 @@
+"""One worker per cluster: rounds of observe, plan, act, status; woken by changes, never two rounds at once."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from queen_operator.api.cluster import InvalidSpec, ParsedCluster, parse
+from queen_operator.broker.polls import Polls
+from queen_operator.cluster.cache import version_of
+from queen_operator.cluster.client import ApiError, Conflict, NotFound
+from queen_operator.control import metrics
+from queen_operator.control.act import Hands, act
+from queen_operator.control.memory import Memory
+from queen_operator.control.observe import observe, wanted_children
+from queen_operator.control.poller import Poller
+from queen_operator.planning.actions import Action, Rest, Wait
+from queen_operator.planning.findings import find
+from queen_operator.planning.plan import decide
+from queen_operator.planning.reasons import EventReason, Reason
+from queen_operator.planning.status import blocked_status, make_status, same_status
+
+logger = logging.getLogger(__name__)
+
+LONGEST_BACKOFF_SECONDS: Final = 30.0
+# Every round is level-triggered; this bounds what a lost event can cost.
+LONGEST_SLEEP_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What all workers share."""
+
+    hands: Hands
+    polls: Polls
+    keeper_image: str
+    slots: asyncio.Semaphore  # bounds the rounds that run at once
+
+
+class Worker:
+    """Reconciles one QueenCluster until it is stopped."""
+
+    def __init__(self, tools: Tools, resource: dict[str, Any]) -> None:
+        self._tools = tools
+        self.memory = Memory(resource)
+        self._poller = Poller(tools.polls, tools.hands.store, self.memory)
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._backoff_seconds = 1.0
+        self.finished_at = asyncio.get_running_loop().time()
+
+    def take(self, resource: dict[str, Any]) -> None:
+        """Take the latest resource and look at it soon; an event from before our own write brings nothing new."""
+        known = self.memory.resource
+        if known["metadata"]["uid"] == resource["metadata"]["uid"] and version_of(resource) < version_of(known):
+            return
+        self.memory.resource = resource
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Look soon: something of this cluster changed."""
+        self._wake.set()
+        self._poller.kick()
+
+    async def run(self) -> None:
+        """Run rounds and polls side by side until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._rounds())
+            group.create_task(self._polls())
+
+    async def _rounds(self) -> None:
+        while True:
+            self._wake.clear()
+            pause = await self._guarded_round()
+            self.finished_at = asyncio.get_running_loop().time()
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _polls(self) -> None:
+        while True:
+            await self._poller.wait()
+            try:
+                cluster = parse(self.memory.resource)
+                await self._poller.look(cluster)
+            except InvalidSpec:
+                continue
+            except Exception:
+                logger.exception("asking the brokers failed")
+                await asyncio.sleep(self._backoff_seconds)
+            self._wake.set()
+
+    async def _guarded_round(self) -> float:
+        """One round; whatever goes wrong in it stays in this cluster. Returns the seconds until the next one."""
+        meta = self.memory.resource["metadata"]
+        try:
+            async with self._tools.slots:
+                with metrics.round_timer():
+                    pause = await self._round()
+        except ApiError as error:
+            metrics.ROUNDS.labels("error").inc()
+            logger.warning("%s/%s: the round ended early: %s", meta["namespace"], meta["name"], error.message)
+            return self._back_off()
+        except Exception:
+            metrics.ROUNDS.labels("error").inc()
+            logger.exception("%s/%s: the round failed", meta["namespace"], meta["name"])
+            await self._report_fault()
+            return self._back_off()
+        metrics.ROUNDS.labels("success").inc()
+        self._backoff_seconds = 1.0
+        return pause
+
+    async def _report_fault(self) -> None:
+        message = "The operator failed at this cluster and tries again; its log has the details."
+        try:
+            await self._write(blocked_status(self.memory.resource, datetime.now(UTC), Reason.INTERNAL_ERROR, message))
+        except ApiError:
+            logger.debug("the fault could not be written into the status")
+
+    def _back_off(self) -> float:
+        seconds = self._backoff_seconds
+        self._backoff_seconds = min(seconds * 2, LONGEST_BACKOFF_SECONDS)
+        return seconds
+
+    async def _round(self) -> float:
+        now = datetime.now(UTC)
+        try:
+            cluster = parse(self.memory.resource)
+        except InvalidSpec as error:
+            await self._write(blocked_status(self.memory.resource, now, Reason.INVALID_SPEC, str(error)))
+            return LONGEST_SLEEP_SECONDS
+        if cluster.deleting:
+            return LONGEST_SLEEP_SECONDS
+        action = await self._step(cluster, now)
+        match action:
+            case Rest():
+                return LONGEST_SLEEP_SECONDS
+            case Wait(again_seconds=seconds):
+                return seconds
+            case _:
+                return 0.0  # it acted: look again at once
+
+    async def _step(self, cluster: ParsedCluster, now: datetime) -> Action:
+        tools = self._tools
+        observed = await observe(tools.hands.api, tools.hands.store, self.memory, cluster, now)
+        wanted = wanted_children(self.memory, cluster, observed.references, tools.keeper_image)
+        action = decide(observed, wanted)
+        findings = find(observed, wanted, action)
+        status = make_status(findings)
+        self.memory.busy = status["phase"] != "Ready" or not isinstance(action, Rest)
+        # The status first: who reads it knows what is about to be done, and why, before it is done.
+        await self._write(status)
+        await act(tools.hands, self.memory, cluster, wanted, action, now)
+        return action
+
+    async def _write(self, status: dict[str, Any]) -> None:
+        resource = self.memory.resource
+        before = resource.get("status") or {}
+        if same_status(before, status):
+            return
+        meta = resource["metadata"]
+        try:
+            answer = await self._tools.hands.api.write_status(
+                meta["namespace"], meta["name"], {**resource, "status": status}
+            )
+        except Conflict:
+            # The user changed it meanwhile; kopf brings the new one and wakes us.
+            return
+        except NotFound:
+            return
+        answer["metadata"].pop("managedFields", None)
+        if self.memory.resource is resource:
+            self.memory.resource = answer
+        await self._tell_transitions(before, status)
+
+    async def _tell_transitions(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """An Event when a dead end or the database's state begins or ends."""
+        events = self._tools.hands.events
+        was, now = (before.get("database") or {}).get("state"), (after.get("database") or {}).get("state")
+        if was != now and was is not None and now is not None:
+            message = (after.get("database") or {}).get("message") or "PostgreSQL answers."
+            text = f"PostgreSQL: {was} before, {now} now. {message}"
+            await events.tell(self.memory.resource, EventReason.DATABASE, text, warning=now != "Reachable")
+        stalled = _condition(after, "Stalled")
+        if stalled is not None and _condition(before, "Stalled") is None:
+            await events.tell(self.memory.resource, EventReason.STALLED, stalled["message"], warning=True)
+
+
+def _condition(status: dict[str, Any], kind: str) -> dict[str, Any] | None:
+    return next((item for item in status.get("conditions") or () if item["type"] == kind), None)

@@ -1,0 +1,84 @@
+"""The actions a round can decide on: a closed union, carried out by the control room, one per round."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from queen_operator.manifests.config import RestartCause
+from queen_operator.planning.reasons import EventReason, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyChildren:
+    """Create children or put them back; none of them stops a running broker."""
+
+    manifests: tuple[Mapping[str, Any], ...]
+    event: EventReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateMeshSecret:
+    """Make the mesh Secret with a fresh random value; only when none exists."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteChild:
+    """Delete an object that is ours and no longer wanted, guarded by its UID."""
+
+    kind: str
+    name: str
+    uid: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenToPushes:
+    """Put a started broker's pod into the push Service."""
+
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseToPushes:
+    """Take a pod out of the push Service: it is leaving, or is about to be restarted.
+
+    ``leaving_since`` is written beside it when a restart is meant, so that the next round, of this operator or of the
+    next one, knows how long new connections have been kept away.
+    """
+
+    pod: str
+    uid: str
+    leaving_since: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBroker:
+    """Change the Deployment of one broker: the only action that stops a running broker."""
+
+    index: int
+    manifest: Mapping[str, Any]
+    causes: tuple[RestartCause, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing now: ``message`` is what the user reads, ``stalled`` that only a person can end it."""
+
+    reason: Reason
+    message: str
+    again_seconds: float
+    stalled: bool = False
+    broker: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing to do."""
+
+
+Action = ApplyChildren | GenerateMeshSecret | DeleteChild | OpenToPushes | CloseToPushes | RestartBroker | Wait | Rest

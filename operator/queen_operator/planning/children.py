@@ -1,0 +1,190 @@
+"""Which children are missing or differ, without ever touching the template of a running broker.
+
+A broker's template is changed by a restart alone (``restarts.py``). Everything else of a child is put back at once.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from queen_operator.api import names
+from queen_operator.manifests.compare import difference
+from queen_operator.manifests.config import RestartCause, changed_causes
+from queen_operator.planning.actions import Action, ApplyChildren, DeleteChild, GenerateMeshSecret
+from queen_operator.planning.observed import JsonObject, Observed
+from queen_operator.planning.reasons import EventReason
+from queen_operator.planning.restarts import OutOfDate
+from queen_operator.planning.views import Broker, annotations, owned_by
+from queen_operator.planning.wanted import Manifest, Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """How a live template stands to the wanted one."""
+
+    causes: tuple[RestartCause, ...]  # what the user wrote differs, or a person edited it: a restart
+    rendering_differs: bool  # only the operator renders it differently: taken up at the next restart
+
+
+def compare_template(live: JsonObject, wanted: Wanted, index: int) -> Template:
+    """Tell what of a broker's live template is not as wanted."""
+    found = (live["spec"]["template"]["metadata"].get("annotations") or {}).get(names.CONFIG_ANNOTATION)
+    causes = changed_causes(found, wanted.parts)
+    if causes:
+        return Template(causes, rendering_differs=False)
+    if annotations(live).get(names.RENDERED_ANNOTATION) != wanted.rendered[index]:
+        return Template((), rendering_differs=True)
+    template = {"spec": {"template": wanted.deployments[index]["spec"]["template"]}}
+    if difference(template, live) is not None:
+        return Template((RestartCause.EDITED,), rendering_differs=False)
+    return Template((), rendering_differs=False)
+
+
+def out_of_date(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> list[OutOfDate]:
+    """Brokers that need a restart to be as the user wrote them.
+
+    While the content of a Secret cannot be read it is unknown, and unknown is not changed.
+    """
+    unread = any(reference.digest is None for reference in observed.references)
+    ignored = {RestartCause.CREDENTIALS, RestartCause.SECRET_CONTENT} if unread else set()
+    late = []
+    for broker in brokers:
+        if broker.deployment is not None and broker.index < wanted.replicas:
+            template = compare_template(broker.deployment, wanted, broker.index)
+            causes = tuple(cause for cause in template.causes if cause not in ignored)
+            if causes:
+                late.append(OutOfDate(broker, causes))
+    return late
+
+
+def rendering_pending(wanted: Wanted, brokers: tuple[Broker, ...]) -> tuple[str, ...]:
+    """Names of brokers that only the operator's own rendering has left behind."""
+    return tuple(
+        broker.name
+        for broker in brokers
+        if broker.deployment is not None
+        and broker.index < wanted.replicas
+        and compare_template(broker.deployment, wanted, broker.index).rendering_differs
+    )
+
+
+def plan_children(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> Action | None:
+    """Return the creation or repair that is due, or None when every child is there as wanted."""
+    missing_secret = _mesh_secret_missing(observed, wanted)
+    if missing_secret is not None:
+        return missing_secret
+    created, restored, lost_claims = [], [], []
+    for kind, name, manifest, live in _pairs(observed, wanted, brokers):
+        if (kind, name) in observed.foreign or (kind, name) in observed.refused:
+            continue
+        if live is None:
+            created.append(manifest)
+            if kind == "PersistentVolumeClaim" and _had_a_broker(brokers, manifest):
+                lost_claims.append(name)
+        elif difference(manifest, live) is not None:
+            restored.append(manifest)
+    if created or restored:
+        return _apply(created, restored, lost_claims)
+    return _unwanted_budget(observed, wanted)
+
+
+def _apply(created: list[Manifest], restored: list[Manifest], lost_claims: list[str]) -> ApplyChildren:
+    if lost_claims:
+        message = f"The claim {', '.join(lost_claims)} had vanished with whatever its spool held; an empty one is made."
+        return ApplyChildren((*created, *restored), EventReason.CLAIM_LOST, message)
+    if created:
+        return ApplyChildren((*created, *restored), EventReason.CHILDREN_CREATED, f"Created {_listed(created)}.")
+    return ApplyChildren(
+        tuple(restored), EventReason.CHILDREN_CORRECTED, f"Brought to what is wanted: {_listed(restored)}."
+    )
+
+
+def _listed(manifests: list[Manifest]) -> str:
+    shown = [f"{m['kind']} {m['metadata']['name']}" for m in manifests]
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")
+
+
+def _mesh_secret_missing(observed: Observed, wanted: Wanted) -> GenerateMeshSecret | None:
+    if wanted.context.spec.mesh.secret is not None:
+        return None
+    name = names.mesh_secret_name(wanted.context.name)
+    if ("Secret", name) in observed.others or ("Secret", name) in observed.foreign:
+        return None
+    return GenerateMeshSecret(name)
+
+
+Pair = tuple[str, str, Manifest, JsonObject | None]
+
+
+def _pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> list[Pair]:
+    """Every child that may be applied now, beside the live one. Claims come before the pods that mount them."""
+    plain = [wanted.service_account, *wanted.services]
+    if wanted.disruption_budget is not None:
+        plain.append(wanted.disruption_budget)
+    pairs: list[Pair] = []
+    for manifest in plain:
+        key = (manifest["kind"], manifest["metadata"]["name"])
+        pairs.append((*key, manifest, observed.others.get(key)))
+    for claim in wanted.claims:
+        name = claim["metadata"]["name"]
+        live = observed.claims.get(name)
+        pairs.append(("PersistentVolumeClaim", name, claim if live is None else _claim_to_keep(claim, live), live))
+    pairs.extend(_deployment_pairs(observed, wanted, brokers))
+    return pairs
+
+
+def _claim_to_keep(claim: Manifest, live: JsonObject) -> Manifest:
+    """What may still change on a claim: labels always, the size upwards once it is bound.
+
+    Access mode and class are fixed at creation, the database annotation says whose messages it holds.
+    """
+    spec: dict[str, Any] = dict(live["spec"])
+    kept = {key: spec[key] for key in ("accessModes", "storageClassName") if key in spec}
+    bound = (live.get("status") or {}).get("phase") == "Bound"
+    resources = claim["spec"]["resources"] if bound else {"requests": spec["resources"]["requests"]}
+    metadata = dict(claim["metadata"])
+    database = annotations(live).get(names.DATABASE_ANNOTATION)
+    if database is not None:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), names.DATABASE_ANNOTATION: database}
+    return {**claim, "metadata": metadata, "spec": {**kept, "resources": resources}}
+
+
+def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> list[Pair]:
+    usable = all(reference.digest and not reference.problem for reference in observed.references)
+    by_index = {broker.index: broker for broker in brokers}
+    pairs: list[Pair] = []
+    for index, manifest in enumerate(wanted.deployments):
+        broker, name = by_index[index], manifest["metadata"]["name"]
+        live = broker.deployment
+        if live is not None:
+            pairs.append(("Deployment", name, _with_live_template(manifest, live), live))
+        elif usable and not broker.leaving:
+            # While an old pod drains, a new Deployment would put a second pod beside it within milliseconds.
+            pairs.append(("Deployment", name, manifest, None))
+    return pairs
+
+
+def _with_live_template(manifest: Manifest, live: JsonObject) -> Manifest:
+    """The Deployment as wanted around the template that runs: putting back a field must not restart the broker."""
+    metadata = dict(manifest["metadata"])
+    rendered = annotations(live).get(names.RENDERED_ANNOTATION)
+    kept = {
+        key: value for key, value in (metadata.get("annotations") or {}).items() if key != names.RENDERED_ANNOTATION
+    }
+    if rendered is not None:
+        kept[names.RENDERED_ANNOTATION] = rendered
+    metadata["annotations"] = kept
+    return {**manifest, "metadata": metadata, "spec": {**manifest["spec"], "template": live["spec"]["template"]}}
+
+
+def _had_a_broker(brokers: tuple[Broker, ...], claim: Manifest) -> bool:
+    index = claim["metadata"]["labels"].get(names.BROKER_LABEL)
+    return any(str(broker.index) == index and broker.deployment is not None for broker in brokers)
+
+
+def _unwanted_budget(observed: Observed, wanted: Wanted) -> DeleteChild | None:
+    """At one broker a budget could hold a node drain for ever."""
+    live = observed.others.get(("PodDisruptionBudget", wanted.context.name))
+    if wanted.disruption_budget is not None or live is None or not owned_by(live, wanted.context.uid):
+        return None
+    name, uid = live["metadata"]["name"], live["metadata"]["uid"]
+    return DeleteChild("PodDisruptionBudget", name, uid, "One broker has no disruption budget: it would hold drains.")

@@ -1,0 +1,160 @@
+"""One pure function per condition. Each reads the findings of the round and gives status, reason and sentence."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from queen_operator.api.status import ConditionType
+from queen_operator.planning.actions import RestartBroker, Wait
+from queen_operator.planning.findings import Findings
+from queen_operator.planning.observed import DatabaseState
+from queen_operator.planning.reasons import Reason
+from queen_operator.planning.views import Broker
+
+Verdict = tuple[Literal["True", "False", "Unknown"], Reason | DatabaseState, str]
+
+
+def first_problem(findings: Findings) -> tuple[Reason, str, bool] | None:
+    """The one thing to tell first, whether only a person can end it, or None when all is as written."""
+    for source in (_refused, _secrets, _waiting, _brokers, _surplus):
+        problem = source(findings)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _refused(findings: Findings) -> tuple[Reason, str, bool] | None:
+    for (kind, name), owner in sorted(findings.observed.foreign.items()):
+        words = f"{kind} {name} exists and is not ours ({owner}). Rename or delete it; it is taken up by itself."
+        return Reason.NAME_TAKEN, words, True
+    for (kind, name), words in sorted(findings.observed.refused.items()):
+        return Reason.POD_REFUSED, f"The API server refuses {kind} {name}: {words}", True
+    return None
+
+
+def _secrets(findings: Findings) -> tuple[Reason, str, bool] | None:
+    for reference in findings.observed.references:
+        if reference.problem:
+            reason = Reason.SECRET_INVALID if reference.digest else Reason.SECRET_MISSING
+            return reason, reference.problem, True
+    return None
+
+
+def _waiting(findings: Findings) -> tuple[Reason, str, bool] | None:
+    match findings.action:
+        case Wait(reason=reason, message=message, stalled=stalled):
+            return reason, message, stalled
+        case RestartBroker(message=message):
+            return Reason.RESTARTING, message, False
+        case _:
+            return None
+
+
+def _brokers(findings: Findings) -> tuple[Reason, str, bool] | None:
+    troubles = [findings.troubles[b.index] for b in findings.members if b.index in findings.troubles]
+    if not troubles:
+        return None
+    worst = next((trouble for trouble in troubles if trouble.needs_person), troubles[0])
+    more = f" ({len(troubles)} brokers are not Ready.)" if len(troubles) > 1 else ""
+    return worst.reason, worst.message + more, worst.needs_person
+
+
+def _surplus(findings: Findings) -> tuple[Reason, str, bool] | None:
+    if not findings.surplus:
+        return None
+    listed = ", ".join(broker.name for broker in findings.surplus)
+    words = f"{listed} run beyond spec.replicas {findings.wanted.replicas}; they keep running, since their spools"
+    return Reason.SURPLUS_BROKERS, f"{words} may hold messages. Set replicas back, or see the documentation.", True
+
+
+def ready(findings: Findings) -> Verdict:
+    """True when every wanted broker is Ready and made from what the user wrote."""
+    problem = first_problem(findings)
+    if problem is not None:
+        return "False", problem[0], problem[1]
+    if findings.late:
+        return "False", Reason.CHANGES_WAIT, f"{findings.late[0].broker.name} is to be restarted."
+    if findings.ready_count < findings.wanted.replicas:
+        return "False", Reason.STARTING, "Brokers are being made."
+    return "True", Reason.AS_WRITTEN, f"{findings.ready_count} of {findings.wanted.replicas} brokers are Ready."
+
+
+def available(findings: Findings) -> Verdict:
+    """True while at least one broker serves pops and acks."""
+    serving = [broker.name for broker in findings.brokers if broker.pod is not None and broker.pod.ready]
+    if serving:
+        return "True", Reason.AS_WRITTEN, f"{', '.join(serving)} serve pops, acks and pushes."
+    if findings.young:
+        return "False", Reason.STARTING, "No broker has come up yet."
+    spooling = [broker.name for broker in findings.brokers if broker.running]
+    if spooling:
+        return "False", Reason.DATABASE_AWAY, f"No broker serves pops; {', '.join(spooling)} still take pushes."
+    return "False", Reason.BROKER_AWAY, "No broker serves pops or takes pushes."
+
+
+def database_reachable(findings: Findings) -> Verdict:
+    """The operator's own look at PostgreSQL, or the brokers' word where it has none."""
+    database = findings.database
+    held = held_by_spools(findings.brokers)
+    if database.state is DatabaseState.REACHABLE:
+        return "True", Reason.REACHABLE, database.message or "PostgreSQL answers."
+    if database.state is DatabaseState.UNKNOWN:
+        return "Unknown", Reason.DATABASE_UNKNOWN, database.message
+    return "False", database.state, f"{database.message.rstrip('.')}. {held}".strip()
+
+
+def held_by_spools(brokers: tuple[Broker, ...]) -> str:
+    """One sentence: what the spools hold together, and whose content is unknown."""
+    known = [broker.spool for broker in brokers if broker.spool is not None]
+    unknown = [broker.name for broker in brokers if broker.spool is None and broker.deployment is not None]
+    files = sum(spool.files for spool in known)
+    size = sum(spool.bytes for spool in known)
+    events = [spool.events for spool in known if spool.events is not None]
+    counted = f"{sum(events)} messages in " if len(events) == len(known) and known else ""
+    sentence = f"The spools hold {counted}{files} files ({size} bytes)." if known else ""
+    if unknown:
+        sentence += f" What {', '.join(unknown)} hold{'s' if len(unknown) == 1 else ''} is unknown."
+    return sentence.strip()
+
+
+def spool_empty(findings: Findings) -> Verdict:
+    """True only when every keeper was asked and every volume holds nothing, quarantine included."""
+    brokers = tuple(broker for broker in findings.brokers if broker.deployment is not None)
+    known = [broker for broker in brokers if broker.spool is not None]
+    quarantined = [(b.name, b.spool.quarantined_files) for b in known if b.spool and b.spool.quarantined_files]
+    if quarantined:
+        listed = ", ".join(f"{name} {count}" for name, count in quarantined)
+        return "False", Reason.QUARANTINED, f"Quarantined files, which no broker replays by itself: {listed}."
+    if any(broker.spool is not None and not broker.spool.empty for broker in known):
+        return "False", Reason.SPOOL_NOT_EMPTY, held_by_spools(brokers)
+    if len(known) < len(brokers) or not brokers:
+        return "Unknown", Reason.SPOOL_UNKNOWN, held_by_spools(brokers) or "No spool keeper could be asked yet."
+    return "True", Reason.EMPTY, f"{len(known)} spools were asked and hold nothing."
+
+
+def restart_pending(findings: Findings) -> Verdict:
+    """True while the operator renders running brokers differently, which never restarts them by itself."""
+    if findings.late:
+        listed = ", ".join(item.broker.name for item in findings.late)
+        return "True", Reason.CHANGES_WAIT, f"{listed} wait to be restarted with what was written."
+    if findings.rendering:
+        listed = ", ".join(findings.rendering)
+        return "True", Reason.RENDERING_CHANGED, f"{listed} take up the operator's rendering at their next restart."
+    return "False", Reason.NOTHING_PENDING, "Every broker runs what is wanted."
+
+
+def paused(findings: Findings) -> Verdict:
+    """True while spec.paused keeps the operator from acting."""
+    if findings.wanted.context.spec.paused:
+        generation = findings.observed.resource["metadata"].get("generation", 0)
+        return "True", Reason.PAUSED, f"spec.paused is set (generation {generation}): nothing is changed."
+    return "False", Reason.NOT_PAUSED, "The operator acts."
+
+
+ALWAYS: tuple[tuple[ConditionType, Callable[[Findings], Verdict]], ...] = (
+    (ConditionType.READY, ready),
+    (ConditionType.AVAILABLE, available),
+    (ConditionType.DATABASE_REACHABLE, database_reachable),
+    (ConditionType.SPOOL_EMPTY, spool_empty),
+    (ConditionType.RESTART_PENDING, restart_pending),
+    (ConditionType.PAUSED, paused),
+)

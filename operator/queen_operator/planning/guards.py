@@ -1,0 +1,154 @@
+"""Named guards of a restart. Each returns None, or the reason and the sentence why a broker may not be stopped now.
+
+The order of ``GUARDS`` is the order in which a user wants to hear them: what is broken first, then what is busy.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from queen_operator.api.spec import QueenClusterSpec
+from queen_operator.api.units import duration_seconds
+from queen_operator.planning.observed import Observed
+from queen_operator.planning.reasons import Reason
+from queen_operator.planning.trouble import database_down, trouble_of
+from queen_operator.planning.views import Broker
+
+# During a rollout keepers are asked every two seconds: three missed answers make a spool unknown.
+FRESH: Final = timedelta(seconds=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a guard looks at: the broker that is to be restarted and everything around it."""
+
+    observed: Observed
+    spec: QueenClusterSpec
+    candidate: Broker
+    others: tuple[Broker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a restart is held back. ``stalled``: waiting will not end it."""
+
+    reason: Reason
+    message: str
+    stalled: bool = False
+
+
+def why_others_leave(scene: Scene) -> Hold | None:
+    """A pod that somebody else stops counts as a broker that is away."""
+    for broker in scene.others:
+        if broker.leaving:
+            pods = ", ".join(pod.name for pod in broker.leaving)
+            return Hold(Reason.BROKER_LEAVING, f"{broker.name} is leaving (pod {pods}).")
+    return None
+
+
+def why_others_are_not_ready(scene: Scene) -> Hold | None:
+    """Never a second broker away: every other one must be Ready, and have been for minReadySeconds."""
+    deadline_seconds = duration_seconds(scene.spec.rollout.broker_deadline)
+    now = scene.observed.now
+    for broker in scene.others:
+        trouble = trouble_of(broker, scene.observed.database, now, deadline_seconds)
+        if trouble is not None:
+            return Hold(trouble.reason, f"{broker.name} is not Ready. {trouble.message}", stalled=trouble.needs_person)
+        if not broker.ready_for(scene.spec.rollout.min_ready_seconds, now):
+            return Hold(
+                Reason.RESTARTING,
+                f"{broker.name} has been Ready for less than {scene.spec.rollout.min_ready_seconds} s.",
+            )
+    return None
+
+
+def why_database_is_away(scene: Scene) -> Hold | None:
+    """A booting broker needs the schema: without PostgreSQL it would exit, and then could not even spool."""
+    database = scene.observed.database
+    if database is not None and database_down(database):
+        return Hold(Reason.DATABASE_AWAY, f"PostgreSQL is away ({database.state}): {database.message}")
+    for broker in (scene.candidate, *scene.others):
+        page = broker.page
+        if page is not None and page.alive and not page.answering:
+            return Hold(Reason.DATABASE_AWAY, f"PostgreSQL does not answer {broker.name}.")
+    return None
+
+
+def why_maintenance_is_on(scene: Scene) -> Hold | None:
+    """In maintenance mode every push is spooled and no spool drains: a person set it, a person ends it."""
+    for broker in (scene.candidate, *scene.others):
+        if broker.page is not None and broker.page.maintenance:
+            return Hold(
+                Reason.MAINTENANCE, f"maintenance mode is on at {broker.name}; no spool drains until it is off."
+            )
+    return None
+
+
+def why_others_hold_a_spool(scene: Scene) -> Hold | None:
+    """A message in a spool has one copy; while one broker holds some, no other one is stopped."""
+    for broker in scene.others:
+        unknown = _unknown_spool(broker, scene.observed)
+        if unknown is not None:
+            return unknown
+        if broker.spool is not None and not broker.spool.empty:
+            return Hold(
+                Reason.SPOOL_NOT_EMPTY,
+                f"{broker.name} still holds {broker.spool.files} spool files ({broker.spool.bytes} bytes).",
+            )
+    return None
+
+
+def _unknown_spool(broker: Broker, observed: Observed) -> Hold | None:
+    """A keeper's word counts while it is young and was given after the broker became Ready."""
+    spool, pod = broker.spool, broker.pod
+    if spool is None or (pod is not None and pod.ready_since is not None and spool.asked_at < pod.ready_since):
+        words = f"the spool keeper of {broker.name} has not been asked; unknown is not empty."
+        return Hold(Reason.SPOOL_UNKNOWN, words)
+    age = observed.now - spool.asked_at
+    if age > FRESH:
+        words = (
+            f"the spool keeper of {broker.name} last answered {age.total_seconds():.0f} s ago; unknown is not empty."
+        )
+        return Hold(Reason.SPOOL_UNKNOWN, words)
+    return None
+
+
+def why_own_spool_is_not_empty(scene: Scene) -> Hold | None:
+    """The broker drains faster than the next boot would replay, and consumers wait less."""
+    broker = scene.candidate
+    if not broker.running:
+        return None  # nothing drains: its volume keeps the files, and the next boot replays them
+    unknown = _unknown_spool(broker, scene.observed)
+    if unknown is not None or broker.spool is None:
+        return unknown
+    if broker.spool.empty:
+        return None
+    oldest = broker.spool.oldest_age_seconds or 0.0
+    deadline_seconds = duration_seconds(scene.spec.rollout.spool_deadline)
+    stuck = oldest > deadline_seconds
+    words = f"{broker.name} drains its spool first: {broker.spool.files} files, {broker.spool.bytes} bytes"
+    if stuck:
+        words += f", the oldest {oldest:.0f} s old, beyond spoolDeadline of {deadline_seconds} s"
+    return Hold(Reason.SPOOL_STUCK if stuck else Reason.SPOOL_DRAINING, words + ".", stalled=stuck)
+
+
+Guard = Callable[[Scene], Hold | None]
+
+GUARDS: tuple[Guard, ...] = (
+    why_others_leave,
+    why_database_is_away,
+    why_others_are_not_ready,
+    why_maintenance_is_on,
+    why_others_hold_a_spool,
+    why_own_spool_is_not_empty,
+)
+
+
+def why_not_restart(scene: Scene, guards: tuple[Guard, ...] = GUARDS) -> Hold | None:
+    """Return the first reason that holds this restart back, or None when the broker may be stopped."""
+    for guard in guards:
+        hold = guard(scene)
+        if hold is not None:
+            return hold
+    return None

@@ -1,0 +1,63 @@
+"""The decision of a round: what is observed and what is wanted in, exactly one action out.
+
+The order is the order of safety. Pods that leave stop getting pushes before anything else; what is missing is made
+before anything is changed; a running broker is stopped last, behind every guard.
+"""
+
+from queen_operator.planning.actions import Action, CloseToPushes, OpenToPushes, Rest, RestartBroker, Wait
+from queen_operator.planning.children import out_of_date, plan_children
+from queen_operator.planning.observed import Observed
+from queen_operator.planning.reasons import Reason
+from queen_operator.planning.restarts import plan_restarts
+from queen_operator.planning.views import Broker, read_brokers
+from queen_operator.planning.wanted import Wanted
+
+
+def decide(observed: Observed, wanted: Wanted) -> Action:
+    """Return the one action of this round. Pure: the same inputs give the same action."""
+    if "deletionTimestamp" in observed.resource["metadata"] or wanted.context.spec.paused:
+        # Children of a deleted cluster are collected by owner reference; an apply would bring them back.
+        return Rest()
+    brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
+    leaving = _leaving_pod_gets_pushes(brokers)
+    if leaving is not None:
+        return leaving
+    children = plan_children(observed, wanted, brokers)
+    if children is not None:
+        return children
+    late = out_of_date(observed, wanted, brokers)
+    restart = plan_restarts(observed, wanted, brokers, late)
+    opened = _started_pod_without_pushes(brokers, restart)
+    return opened or restart or Rest()
+
+
+def _leaving_pod_gets_pushes(brokers: tuple[Broker, ...]) -> CloseToPushes | None:
+    """The push Service keeps a terminating pod until its containers end; only the label takes it out."""
+    for broker in brokers:
+        for pod in broker.leaving:
+            if pod.in_push_service:
+                return CloseToPushes(pod.name, pod.uid)
+    return None
+
+
+def _started_pod_without_pushes(brokers: tuple[Broker, ...], restart: Action | None) -> OpenToPushes | None:
+    """A broker that listens takes pushes, Ready or not, unless it is the one that is being stopped."""
+    for broker in brokers:
+        pod = broker.pod
+        if pod is None or not pod.broker_started or pod.leaving:
+            continue
+        being_stopped = pod.closed_since is not None and _stops(restart, broker)
+        if not being_stopped and (not pod.in_push_service or pod.closed_since is not None):
+            return OpenToPushes(pod.name, pod.uid)
+    return None
+
+
+def _stops(restart: Action | None, broker: Broker) -> bool:
+    """The rollout is at this broker and not held: its pod stays closed."""
+    match restart:
+        case RestartBroker(index=index):
+            return index == broker.index
+        case Wait(reason=Reason.RESTARTING, broker=index):
+            return index == broker.index
+        case _:
+            return False

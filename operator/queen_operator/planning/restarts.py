@@ -1,0 +1,193 @@
+"""Which broker is restarted next, and how: the only decisions that stop a running broker.
+
+Order: a broker that does not run and is out of date goes first, unguarded, since this change may be its cure and
+its spool is on its volume. Then one at a time behind all guards. While PostgreSQL is away only a change of the
+connection itself is tried, by one broker.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from queen_operator.manifests.config import RestartCause, touches_connection
+from queen_operator.planning.actions import Action, CloseToPushes, RestartBroker, Wait
+from queen_operator.planning.guards import (
+    GUARDS,
+    Hold,
+    Scene,
+    why_database_is_away,
+    why_maintenance_is_on,
+    why_not_restart,
+    why_others_leave,
+)
+from queen_operator.planning.observed import Observed
+from queen_operator.planning.reasons import Reason
+from queen_operator.planning.trouble import database_down
+from queen_operator.planning.views import Broker
+from queen_operator.planning.wanted import Wanted
+
+# A label change reaches the nodes' rules within 1.1 s; new connections have stopped after 2 s (measured: none failed).
+PUSHES_GONE_AFTER = timedelta(seconds=2)
+LOOK_AGAIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfDate:
+    """A broker whose template is not what the user's spec wants, and why."""
+
+    broker: Broker
+    causes: tuple[RestartCause, ...]
+
+
+def plan_restarts(
+    observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late: list[OutOfDate]
+) -> Action | None:
+    """Return the next step of a rollout, or None when every broker is up to date."""
+    if not late:
+        return None
+    kept_away = _secrets_unusable(observed)
+    if kept_away is None and observed.database is None:
+        kept_away = Hold(Reason.DATABASE_UNKNOWN, "PostgreSQL has not been asked yet.")
+    if kept_away is not None:
+        return _wait(kept_away, late[0].broker)
+    first = _not_running(late)
+    if first is not None:
+        return _cure(observed, wanted, brokers, [first, *(item for item in late if item is not first)])
+    if all(touches_connection(item.causes) for item in late) and not any(item.broker.ready for item in late):
+        return _follow_connection(observed, wanted, brokers, late)
+    chosen = _next(late)
+    # A new connection must be tried by one broker even when the operator has no way to PostgreSQL itself; that the
+    # others are Ready is still asked for, so it is one broker at most.
+    unasked = (why_database_is_away,) if touches_connection(chosen.causes) else ()
+    guards = tuple(guard for guard in GUARDS if guard not in unasked)
+    hold = why_not_restart(_scene(observed, wanted, brokers, chosen.broker), guards)
+    if hold is not None:
+        return _wait(hold, chosen.broker)
+    return _stop_gently(observed, wanted, chosen)
+
+
+def _secrets_unusable(observed: Observed) -> Hold | None:
+    broken = [ref.problem for ref in observed.references if ref.problem]
+    if not broken:
+        return None
+    return Hold(Reason.SECRET_MISSING, f"{broken[0]} No broker is restarted into a Secret that it cannot read.", True)
+
+
+def _not_running(late: list[OutOfDate]) -> OutOfDate | None:
+    return next((item for item in late if not item.broker.running and not item.broker.leaving), None)
+
+
+def _next(late: list[OutOfDate]) -> OutOfDate:
+    """One that was already taken out of the push Service, else one that is not Ready, else the lowest index."""
+
+    def order(item: OutOfDate) -> tuple[bool, bool, int]:
+        pod = item.broker.pod
+        return (pod is None or pod.closed_since is None, item.broker.ready, item.broker.index)
+
+    return min(late, key=order)
+
+
+def _scene(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], candidate: Broker) -> Scene:
+    others = tuple(b for b in brokers if b.index != candidate.index and b.index < wanted.replicas)
+    return Scene(observed, wanted.context.spec, candidate, others)
+
+
+def _up_to_date_and_not_ready(brokers: tuple[Broker, ...], wanted: Wanted, late: list[OutOfDate]) -> Broker | None:
+    out_of_date = {item.broker.index for item in late}
+    tried = (b for b in brokers if b.index < wanted.replicas and b.index not in out_of_date and not b.ready)
+    return next((b for b in tried if b.deployment is not None), None)
+
+
+def _cure(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late: list[OutOfDate]) -> Action:
+    """Give the first, which does not run, its new template; unguarded unless PostgreSQL is away."""
+    first = late[0]
+    if first.broker.replaying and first.broker.settled:
+        spool = first.broker.spool
+        files = spool.files if spool else 0
+        return Wait(
+            Reason.REPLAYING,
+            f"{first.broker.name} replays its spool ({files} files left) and is restarted afterwards.",
+            LOOK_AGAIN_SECONDS,
+            broker=first.broker.index,
+        )
+    if database_down(observed.database):
+        hold = _the_one_try(observed, wanted, brokers, late)
+        if hold is not None:
+            return _wait(hold, first.broker)
+    return _restart(wanted, first)
+
+
+def _the_one_try(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late: list[OutOfDate]) -> Hold | None:
+    """While PostgreSQL is away: only a change of the connection, and only one broker with it."""
+    database = observed.database
+    words = f"PostgreSQL is away ({database.state}): {database.message}" if database else "PostgreSQL is away."
+    if not touches_connection(late[0].causes):
+        return Hold(Reason.DATABASE_AWAY, f"{words} No broker is restarted until it is back.")
+    tried = _up_to_date_and_not_ready(brokers, wanted, late)
+    if tried is None:
+        return None
+    message = f"{tried.name} tries the new connection and is not Ready; the others wait for it. {words}"
+    return Hold(Reason.CONNECTION_TRIED, message, stalled=True)
+
+
+def _follow_connection(
+    observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late: list[OutOfDate]
+) -> Action:
+    """No broker with the old connection is Ready: one tries the new one, the others follow once it is Ready.
+
+    Their spools cannot drain through the old connection, so no guard waits for that: each stays on its volume.
+    """
+    chosen = _next(late)
+    tried = _up_to_date_and_not_ready(brokers, wanted, late)
+    if tried is not None:
+        return Wait(
+            Reason.CONNECTION_TRIED,
+            f"{tried.name} tries the new connection and is not Ready yet; the others wait for it.",
+            LOOK_AGAIN_SECONDS,
+            broker=chosen.broker.index,
+        )
+    scene = _scene(observed, wanted, brokers, chosen.broker)
+    hold = why_others_leave(scene) or why_maintenance_is_on(scene)
+    if hold is not None:
+        return _wait(hold, chosen.broker)
+    return _stop_gently(observed, wanted, chosen)
+
+
+def _stop_gently(observed: Observed, wanted: Wanted, chosen: OutOfDate) -> Action:
+    """Out of the push Service first; the Deployment changes once new connections have stopped."""
+    pod = chosen.broker.pod
+    if pod is not None and pod.broker_started:
+        if pod.closed_since is None or pod.in_push_service:
+            return CloseToPushes(pod.name, pod.uid, leaving_since=observed.now.isoformat())
+        if observed.now - pod.closed_since < PUSHES_GONE_AFTER:
+            return Wait(
+                Reason.RESTARTING,
+                f"{chosen.broker.name} has left the push Service and is restarted next.",
+                PUSHES_GONE_AFTER.total_seconds() / 2,
+                broker=chosen.broker.index,
+            )
+    return _restart(wanted, chosen)
+
+
+def _restart(wanted: Wanted, item: OutOfDate) -> RestartBroker:
+    causes = ", ".join(cause.sentence for cause in item.causes)
+    manifest = wanted.deployments[item.broker.index]
+    live = item.broker.deployment
+    if live is not None:
+        # With the UID the apply changes this Deployment or none: it never makes one that was deleted meanwhile.
+        manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live["metadata"]["uid"]}}
+    return RestartBroker(
+        index=item.broker.index,
+        manifest=manifest,
+        causes=item.causes,
+        message=f"{item.broker.name} is restarted: {causes}.",
+    )
+
+
+def _wait(hold: Hold, broker: Broker) -> Wait:
+    return Wait(
+        hold.reason,
+        f"{broker.name} is to be restarted and waits: {hold.message}",
+        LOOK_AGAIN_SECONDS,
+        stalled=hold.stalled,
+        broker=broker.index,
+    )

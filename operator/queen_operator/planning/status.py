@@ -1,0 +1,223 @@
+"""The status of a QueenCluster from the findings of a round and the status before it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from queen_operator.api import names
+from queen_operator.api.status import (
+    BrokerStatus,
+    Condition,
+    ConditionType,
+    DatabaseStatus,
+    Phase,
+    PlanStatus,
+    QueenClusterStatus,
+    SpoolStatus,
+)
+from queen_operator.planning import conditions
+from queen_operator.planning.actions import Action, Rest, RestartBroker, Wait
+from queen_operator.planning.findings import Findings
+from queen_operator.planning.observed import DatabaseState, JsonObject, Observed
+from queen_operator.planning.reasons import Reason
+from queen_operator.planning.views import Broker
+
+Truth = Literal["True", "False", "Unknown"]
+
+
+def zulu(moment: datetime) -> str:
+    """A time as Kubernetes writes it: UTC, whole seconds."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class _Conditions:
+    """Collects conditions; a transition time moves only when the status of its condition does."""
+
+    def __init__(self, observed: Observed) -> None:
+        before = (observed.resource.get("status") or {}).get("conditions") or ()
+        self._before: dict[str, JsonObject] = {item["type"]: item for item in before}
+        self._now = zulu(observed.now)
+        self._generation = int(observed.resource["metadata"].get("generation", 0))
+        self.made: list[Condition] = []
+
+    def add(self, kind: ConditionType, truth: Truth, reason: str, message: str) -> None:
+        before = self._before.get(kind)
+        same = before is not None and before.get("status") == truth
+        self.made.append(
+            Condition(
+                type=kind,
+                status=truth,
+                reason=reason,
+                message=message[:4096],
+                last_transition_time=before["lastTransitionTime"] if before is not None and same else self._now,
+                observed_generation=self._generation,
+            )
+        )
+
+
+def make_status(findings: Findings) -> dict[str, Any]:
+    """Return the whole status as it is written, camelCase, without empty fields."""
+    observed = findings.observed
+    problem = conditions.first_problem(findings)
+    phase = _phase(findings, problem)
+    verdict = conditions.ready(findings)
+    collected = _Conditions(observed)
+    for kind, judge in conditions.ALWAYS:
+        truth, reason, message = judge(findings)
+        collected.add(kind, truth, reason, message)
+    _add_kstatus(collected, findings, problem)
+    name = findings.wanted.context.name
+    status = QueenClusterStatus(
+        observed_generation=int(observed.resource["metadata"].get("generation", 0)),
+        phase=phase,
+        message=verdict[2],
+        replicas=sum(broker.deployment is not None for broker in findings.brokers),
+        ready_replicas=findings.ready_count,
+        ready=f"{findings.ready_count}/{findings.wanted.replicas}",
+        selector=f"{names.CLUSTER_LABEL}={name},app.kubernetes.io/component=broker",
+        version=_version(findings),
+        brokers=tuple(_broker(broker, findings) for broker in findings.brokers),
+        database=_database(findings),
+        plan=_plan(findings.action),
+        conditions=tuple(collected.made),
+    )
+    return status.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+
+def blocked_status(resource: JsonObject, now: datetime, reason: Reason, message: str) -> dict[str, Any]:
+    """Return the status of a resource with which no round is possible: blocked, and why; the rest is kept."""
+    observed = Observed(now=now, resource=resource)
+    collected = _Conditions(observed)
+    collected.add(ConditionType.READY, "False", reason, message)
+    collected.add(ConditionType.STALLED, "True", reason, message)
+    before = dict(resource.get("status") or {})
+    made = {condition.type for condition in collected.made} | {ConditionType.RECONCILING.value}
+    kept = [item for item in before.get("conditions") or () if item["type"] not in made]
+    fresh = [condition.model_dump(by_alias=True, mode="json") for condition in collected.made]
+    return before | {
+        "observedGeneration": int(resource["metadata"].get("generation", 0)),
+        "phase": Phase.BLOCKED.value,
+        "message": message,
+        "conditions": [*fresh, *kept],
+    }
+
+
+def same_status(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Tell whether nothing worth a write differs: ages that only grow with the clock are left aside."""
+    return _without_ages(before) == _without_ages(after)
+
+
+def _without_ages(status: Mapping[str, Any]) -> dict[str, Any]:
+    brokers = []
+    for broker in status.get("brokers") or ():
+        spool = {key: value for key, value in (broker.get("spool") or {}).items() if key != "oldestSeconds"}
+        brokers.append({**broker, "spool": spool})
+    return {**status, "brokers": brokers}
+
+
+def _phase(findings: Findings, problem: tuple[Reason, str, bool] | None) -> Phase:
+    if findings.wanted.context.spec.paused:
+        return Phase.PAUSED
+    if problem is None:
+        if findings.late:
+            return Phase.ROLLING
+        return Phase.READY if findings.ready_count == findings.wanted.replicas else Phase.PENDING
+    reason, _, needs_person = problem
+    if needs_person:
+        return Phase.BLOCKED
+    if reason is Reason.DATABASE_AWAY:
+        return Phase.DEGRADED
+    if findings.late or isinstance(findings.action, RestartBroker):
+        return Phase.ROLLING
+    if reason is Reason.REPLAYING:
+        return Phase.RECOVERING
+    return Phase.PENDING if findings.young else Phase.RECOVERING
+
+
+def _add_kstatus(collected: _Conditions, findings: Findings, problem: tuple[Reason, str, bool] | None) -> None:
+    """Reconciling and Stalled exist only while true; an outage of the database is neither progress nor a dead end."""
+    if findings.wanted.context.spec.paused:
+        return
+    if problem is not None and problem[2]:
+        collected.add(ConditionType.STALLED, "True", problem[0], problem[1])
+    elif findings.late or (problem is not None and problem[0] is not Reason.DATABASE_AWAY):
+        reason = problem[0] if problem is not None else Reason.CHANGES_WAIT
+        message = problem[1] if problem is not None else f"{findings.late[0].broker.name} is to be restarted."
+        collected.add(ConditionType.RECONCILING, "True", reason, message)
+    elif not isinstance(findings.action, Wait | Rest):
+        collected.add(ConditionType.RECONCILING, "True", Reason.STARTING, _plan(findings.action).reason)
+
+
+def _version(findings: Findings) -> str | None:
+    found = {version for broker in findings.brokers if (version := _pod_version(broker)) is not None}
+    return " and ".join(sorted(found)) or None
+
+
+def _pod_version(broker: Broker) -> str | None:
+    """The tag of the image that its pod runs; an image named by digest has none."""
+    if broker.pod is None:
+        return None
+    containers = broker.pod.item["spec"]["containers"]
+    image = next((str(c["image"]) for c in containers if c["name"] == "broker"), "")
+    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
+    return tag or None
+
+
+def _broker(broker: Broker, findings: Findings) -> BrokerStatus:
+    trouble = findings.troubles.get(broker.index)
+    waiting = trouble.message if trouble is not None else None
+    if waiting is None and any(item.broker.index == broker.index for item in findings.late):
+        causes = next(item.causes for item in findings.late if item.broker.index == broker.index)
+        waiting = "Waits to be restarted: " + ", ".join(cause.sentence for cause in causes) + "."
+    container = broker.pod.broker if broker.pod is not None else None
+    return BrokerStatus(
+        name=broker.name,
+        pod=broker.pod.name if broker.pod is not None else None,
+        ready=broker.ready,
+        version=_pod_version(broker),
+        restarts=container.restarts if container is not None else 0,
+        spool=_spool(broker) if broker.deployment is not None else None,
+        waiting_for=waiting,
+    )
+
+
+def _spool(broker: Broker) -> SpoolStatus:
+    spool = broker.spool
+    if spool is None:
+        return SpoolStatus(known=False)
+    replayed = broker.replay.first_files - spool.files if broker.replay is not None and broker.replaying else None
+    return SpoolStatus(
+        known=True,
+        files=spool.files,
+        bytes=spool.bytes,
+        events=spool.events,
+        oldest_seconds=None if spool.oldest_age_seconds is None else int(spool.oldest_age_seconds),
+        quarantined_files=spool.quarantined_files,
+        replayed_files=replayed,
+    )
+
+
+def _database(findings: Findings) -> DatabaseStatus:
+    """State and since when it is so; the time stands as long as the state does."""
+    database = findings.database
+    before = (findings.observed.resource.get("status") or {}).get("database") or {}
+    same = before.get("state") == database.state and before.get("since")
+    return DatabaseStatus(
+        state=database.state,
+        message="" if database.state is DatabaseState.REACHABLE else database.message,
+        since=before["since"] if same else zulu(findings.observed.now),
+        version=database.version or before.get("version"),
+        max_connections=database.max_connections or before.get("maxConnections"),
+    )
+
+
+def _plan(action: Action) -> PlanStatus:
+    match action:
+        case Rest():
+            return PlanStatus(action="Rest")
+        case Wait(message=message):
+            return PlanStatus(action="Wait", reason=message)
+        case RestartBroker(message=message):
+            return PlanStatus(action="RestartBroker", reason=message)
+        case _:
+            return PlanStatus(action=type(action).__name__, reason=getattr(action, "message", ""))

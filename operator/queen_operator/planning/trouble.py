@@ -1,0 +1,153 @@
+"""Why a broker is not Ready, in the order in which Kubernetes stops a pod from starting."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from queen_operator.planning.observed import Database, DatabaseState
+from queen_operator.planning.reasons import Reason
+from queen_operator.planning.views import Broker, Container, condition, stable_words
+
+# Waiting reasons that are ordinary steps of a start and no trouble.
+_ORDINARY_WAITS = frozenset({"", "PodInitializing", "ContainerCreating"})
+_DATABASE_DOWN = frozenset(set(DatabaseState) - {DatabaseState.REACHABLE, DatabaseState.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a broker is not Ready. ``needs_person``: waiting will not cure it."""
+
+    reason: Reason
+    message: str
+    needs_person: bool = False
+
+
+def database_down(database: Database | None) -> bool:
+    """Tell whether the operator's own look says that PostgreSQL cannot serve; unknown is not down."""
+    return database is not None and database.state in _DATABASE_DOWN
+
+
+def trouble_of(broker: Broker, database: Database | None, now: datetime, deadline_seconds: float) -> Trouble | None:
+    """Return why this broker is not Ready, or None when it is.
+
+    ``deadline_seconds`` is how long a start may take beyond its replay before it needs a person.
+    """
+    if broker.ready:
+        return None
+    refused = _pod_refused(broker)
+    if refused is not None:
+        return refused
+    if broker.pod is None or broker.leaving:
+        return _pod_changes(broker)
+    return (
+        _unschedulable(broker)
+        or _cannot_start(broker, broker.pod.keeper, "spool keeper")
+        or _crashing(broker, database)
+        or _cannot_start(broker, broker.pod.broker, "broker")
+        or _not_listening(broker, now, deadline_seconds)
+        or _listening(broker, database, now, deadline_seconds)
+    )
+
+
+def _pod_refused(broker: Broker) -> Trouble | None:
+    failure = condition(broker.deployment, "ReplicaFailure") if broker.deployment else None
+    if failure is None or failure.get("status") != "True" or broker.pod is not None:
+        return None
+    words = stable_words(str(failure.get("message", "")))
+    return Trouble(Reason.POD_REFUSED, f"{broker.name}: no pod can be made: {words}", needs_person=True)
+
+
+def _pod_changes(broker: Broker) -> Trouble:
+    if broker.leaving:
+        pods = ", ".join(pod.name for pod in broker.leaving)
+        return Trouble(Reason.BROKER_LEAVING, f"{broker.name}: pod {pods} is ending its last requests.")
+    return Trouble(Reason.STARTING, f"{broker.name}: its pod is being made.")
+
+
+def _unschedulable(broker: Broker) -> Trouble | None:
+    scheduled = condition(broker.pod.item, "PodScheduled") if broker.pod else None
+    if scheduled is None or scheduled.get("status") != "False":
+        return None
+    return Trouble(
+        Reason.POD_UNSCHEDULABLE,
+        f"{broker.name}: no node takes its pod: {scheduled.get('message', '')}",
+        needs_person=True,
+    )
+
+
+def _cannot_start(broker: Broker, container: Container | None, what: str) -> Trouble | None:
+    if container is None or container.running or container.reason in _ORDINARY_WAITS:
+        return None
+    words = container.message or container.last_message
+    return Trouble(
+        Reason.POD_CANNOT_START,
+        f"{broker.name}: the {what} cannot start: {container.reason}{': ' + words if words else ''}",
+        needs_person=True,
+    )
+
+
+def _crashing(broker: Broker, database: Database | None) -> Trouble | None:
+    container = broker.pod.broker if broker.pod else None
+    if container is None or container.running or container.reason not in ("CrashLoopBackOff", "Error", "Completed"):
+        return None
+    if database_down(database):
+        # A booting broker needs the schema and exits at once while PostgreSQL is away: not its own fault.
+        return Trouble(
+            Reason.DATABASE_AWAY,
+            f"{broker.name}: the broker cannot start while PostgreSQL is away ({container.restarts} restarts).",
+        )
+    last = (container.last_message or container.message).splitlines()
+    words = last[-1] if last else "it left no last words"
+    return Trouble(
+        Reason.BROKER_CRASHES,
+        f"{broker.name}: the broker ended {container.restarts + 1} times, last with: {words}",
+        needs_person=True,
+    )
+
+
+def _late(broker: Broker, now: datetime, deadline_seconds: float) -> bool:
+    """Longer on its way than brokerDeadline; a file that its replay has done counts as progress."""
+    if broker.pod is None:
+        return False
+    marks = [broker.pod.created, broker.pod.not_ready_since, broker.replay.progress_at if broker.replay else None]
+    return (now - max(mark for mark in marks if mark is not None)).total_seconds() > deadline_seconds
+
+
+def _not_listening(broker: Broker, now: datetime, deadline_seconds: float) -> Trouble | None:
+    pod = broker.pod
+    if pod is None or (pod.broker is not None and pod.broker.started):
+        return None
+    late = _late(broker, now, deadline_seconds)
+    if broker.replaying and broker.spool is not None:
+        events = "" if broker.spool.events is None else f" ({broker.spool.events} messages)"
+        return Trouble(
+            Reason.REPLAYING,
+            f"{broker.name}: replays its spool before it listens: {broker.spool.files} files, "
+            f"{broker.spool.bytes} bytes{events} left.",
+            needs_person=late,
+        )
+    keeper = pod.keeper
+    if keeper is not None and keeper.running and not keeper.started:
+        held = "" if broker.spool is None or broker.spool.writable else " or for a writable volume"
+        return Trouble(
+            Reason.STARTING,
+            f"{broker.name}: its spool keeper waits for the lock of the volume{held}.",
+            needs_person=late,
+        )
+    return Trouble(Reason.BROKER_LATE if late else Reason.STARTING, f"{broker.name}: is starting.", needs_person=late)
+
+
+def _listening(broker: Broker, database: Database | None, now: datetime, deadline_seconds: float) -> Trouble:
+    if database_down(database):
+        return Trouble(Reason.DATABASE_AWAY, f"{broker.name}: PostgreSQL is away; it spools the pushes it gets.")
+    page = broker.page
+    if page is not None and page.alive and not page.answering:
+        return Trouble(Reason.DATABASE_AWAY, f"{broker.name}: PostgreSQL does not answer it.")
+    pod = broker.pod
+    if pod is not None and pod.keeper is not None and not pod.keeper.ready:
+        return Trouble(Reason.BROKER_AWAY, f"{broker.name}: its spool keeper is being restarted.")
+    late = _late(broker, now, deadline_seconds)
+    return Trouble(
+        Reason.BROKER_LATE if late else Reason.BROKER_AWAY,
+        f"{broker.name}: listens, and its health check fails.",
+        needs_person=late,
+    )

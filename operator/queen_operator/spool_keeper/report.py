@@ -1,0 +1,34 @@
+"""The spool, told once: for the one-shot pod that proves a volume empty, and as the keeper's last word."""
+
+from __future__ import annotations
+
+from queen_operator.spool_keeper.contents import Reader
+from queen_operator.spool_keeper.lock import DirectoryLock
+from queen_operator.spool_keeper.render import as_json, spool_values
+from queen_operator.spool_keeper.state import State
+
+EXIT_EMPTY = 0
+EXIT_NOT_EMPTY = 3
+EXIT_UNKNOWN = 4
+COUNTING_SECONDS = 30.0
+LAST_WORD = ("held", "files", "bytes", "quarantined_files", "quarantined_bytes", "error")
+
+
+def report(directory: str) -> tuple[str, int]:
+    """Return the JSON of `/spool` and the exit code: 0 empty, 3 not empty, 4 unknown.
+
+    `held` says here whether the lock was free for us, that is, whether nobody else is at this directory.
+    """
+    lock = DirectoryLock(directory)
+    lock.try_take()
+    state = State(Reader(directory, COUNTING_SECONDS), lock.held, lock.why_not)
+    text = as_json(spool_values(state))
+    if state.contents is None:
+        return text, EXIT_UNKNOWN
+    return text, EXIT_EMPTY if state.contents.is_empty else EXIT_NOT_EMPTY
+
+
+def last_word(directory: str, held: bool) -> str:
+    """Return what is left in the spool, as short JSON; messages are not counted, because there is no time for it."""
+    values = spool_values(State(Reader(directory, counting_seconds=0.0), held, why_not_held=""))
+    return as_json({name: values[name] for name in LAST_WORD})
