@@ -1,6 +1,7 @@
 """The door of the laboratory: ``python3 -m lab VERB``. The standard library is enough for it to start."""
 
 import argparse
+import signal
 import sys
 
 from lab import progress
@@ -18,6 +19,8 @@ def main() -> int:
     verbs.add_parser("demo-kind-down", help="delete the kind cluster of the demo")
     verbs.add_parser("lock", help="resolve the Python dependencies anew and write requirements*.lock")
     arguments = parser.parse_args()
+    # As Ctrl-C: what was started is ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _do(arguments)
     except (progress.LabError, OSError) as error:

@@ -23,12 +23,9 @@ def up() -> None:
     steps = Steps()
     with steps.step("setup: programs and images"):
         setup.run([])
-    node = _node(steps)
+    image_key = images.current_operator_key()
+    node = _node(steps, image_key)
     kubectl = Kubectl(node.kubeconfig)
-    image_key = images.operator_part(cache.CHECKOUT).key
-    if demo_cluster.installed_image(kubectl) != image_key:
-        with steps.step("load the operator's image"):
-            node.load_image(cache.image("operator"))
     with steps.step("PostgreSQL"):
         if not node.postgres.is_running():
             node.postgres.start()
@@ -58,13 +55,18 @@ def down() -> None:
         shutil.rmtree(STATE)
 
 
-def _node(steps: Steps) -> Node:
-    with contextlib.suppress(LookupError):
+def _node(steps: Steps, image_key: str) -> Node:
+    """Return the demo's node, started or found running, with the operator's present image in it."""
+    try:
         node = Node.attach(STATE)
-        say("==> the node of an earlier demo runs: it is used again")
-        return node
-    with steps.step("start the Kubernetes node"):
-        return Node.start(STATE, cache.bin_dir(), [cache.image("pause"), cache.image("broker")], PORT)
+    except LookupError:
+        with steps.step("start the Kubernetes node"):
+            return Node.start(STATE, cache.bin_dir(), [cache.image(name) for name in images.ALL], PORT)
+    say("==> the node of an earlier demo runs: it is used again")
+    if demo_cluster.installed_image(Kubectl(node.kubeconfig)) != image_key:
+        with steps.step("load the operator's image"):
+            node.load_image(cache.image("operator"))
+    return node
 
 
 def _allow(postgres: Postgres, password: str) -> None:

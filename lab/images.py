@@ -1,6 +1,7 @@
 """The images that the node runs, as tars for ``ctr images import``; no container engine is needed to make them."""
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from lab import cache, image_tar, progress
@@ -43,11 +44,29 @@ def make_operator() -> str:
 
     Raises LabError when a source is missing or the build fails.
     """
-    part = operator_part(cache.CHECKOUT)
-    made = part.make(lambda into: _build_operator(cache.CHECKOUT, into / "image.tar"))
+    cache.root().mkdir(parents=True, exist_ok=True)
+    # Built from a copy: an edit during the build would otherwise be kept under the name of the sources before it.
+    with tempfile.TemporaryDirectory(dir=cache.root(), prefix=".sources-") as name:
+        sources = Path(name)
+        _copy_sources(cache.CHECKOUT, sources)
+        part = operator_part(sources)
+        made = part.make(lambda into: _build_operator(sources, into / "image.tar"))
     if made:
         _forget_old_operator_images(part)
     return _publish("operator", part, made)
+
+
+def current_operator_key() -> str:
+    """Return the key of the operator image that ``cache.image("operator")`` leads to."""
+    return cache.image("operator").resolve().parent.name
+
+
+def _copy_sources(checkout: Path, into: Path) -> None:
+    for source in (checkout / name for name in OPERATOR_INPUTS):
+        if source.is_dir():
+            shutil.copytree(source, into / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copy2(source, into)
 
 
 def operator_part(checkout: Path) -> cache.Part:
@@ -67,9 +86,9 @@ def _publish(name: str, part: cache.Part, made: bool) -> str:
 def _build_operator(checkout: Path, tar_file: Path) -> None:
     # A store of our own: the machine's images are neither used nor touched. One build at a time in it.
     store = cache.root() / "buildah"
-    buildah = ["buildah", "--root", str(store), "--runroot", "/run/queen-operator-buildah", "--storage-driver=overlay"]
     OPERATOR_LOG.unlink(missing_ok=True)
-    with cache.exclusive("buildah"):
+    with cache.exclusive("buildah"), tempfile.TemporaryDirectory() as run:
+        buildah = ["buildah", "--root", str(store), "--runroot", run, "--storage-driver=overlay"]
         progress.run_logged(
             [
                 *(*buildah, "bud", "--isolation=chroot", "--layers", "--pull-never"),

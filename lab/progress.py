@@ -1,15 +1,20 @@
 """Do independent pieces of work side by side and say every few seconds what is going on."""
 
+import contextlib
+import os
+import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 REPORT_SECONDS = 15.0
+# Programs that run now, each the first of a process group of its own.
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 class LabError(Exception):
@@ -29,17 +34,59 @@ class Task:
     log: Path | None = None
 
 
-@dataclass
-class _Board:
-    """What runs since when; the reporter thread reads it while the tasks change it."""
+class _Run:
+    """The state of one `run_all`; the reporter thread reads `started` while the tasks change it."""
 
-    started: dict[str, float] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.logs = {task.name: task.log for task in tasks}
+        self.waiting = {task.name: task for task in tasks}
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+        self.started: dict[str, float] = {}
+        self.lock = threading.Lock()
 
-    def lines(self, logs: Mapping[str, Path | None], now: float) -> list[str]:
+    def to_the_end(self) -> None:
+        """Run what can be run until nothing is left that could start."""
+        running: dict[Future[str], str] = {}
+        with ThreadPoolExecutor(max_workers=max(1, len(self.waiting))) as pool:
+            try:
+                while running := running | self._start_what_can(pool):
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        self._note_end(running.pop(future), future)
+            except BaseException:
+                # Interrupted, or an error of our own. The pool waits for its threads, and they for these programs.
+                _end_programs()
+                raise
+
+    def _start_what_can(self, pool: ThreadPoolExecutor) -> dict[Future[str], str]:
+        ready = [name for name, task in self.waiting.items() if all(need in self.seconds for need in task.after)]
         with self.lock:
-            running = sorted(self.started.items())
-        return [f"  {now - since:4.0f} s  {name}: {last_line(logs[name])}" for name, since in running]
+            self.started.update(dict.fromkeys(ready, time.monotonic()))
+        return {pool.submit(self.waiting.pop(name).work): name for name in ready}
+
+    def _note_end(self, name: str, future: Future[str]) -> None:
+        with self.lock:
+            elapsed = time.monotonic() - self.started.pop(name)
+        error = future.exception()
+        if error is None:
+            self.seconds[name] = elapsed
+            say(f"  {elapsed:4.0f} s  {name}: {future.result()}")
+            return
+        if not isinstance(error, (LabError, OSError, subprocess.SubprocessError)):
+            raise error
+        self.failed.append(name)
+        log = self.logs[name]
+        where = f" (log: {log})" if log is not None and log.exists() else ""
+        say(f"  {elapsed:4.0f} s  {name}: FAILED: {error}{where}")
+
+    def report_until(self, stop: threading.Event) -> None:
+        """Print one line for each running task every REPORT_SECONDS."""
+        while not stop.wait(REPORT_SECONDS):
+            now = time.monotonic()
+            with self.lock:
+                running = sorted(self.started.items())
+            for name, since in running:
+                say(f"  {now - since:4.0f} s  {name}: {last_line(self.logs[name])}")
 
 
 def last_line(log: Path | None, width: int = 90) -> str:
@@ -63,81 +110,55 @@ def run_all(tasks: Sequence[Task]) -> dict[str, float]:
     A failure is shown at once; tasks that do not need it go on, since what they make is kept. Raises LabError at the
     end when any failed.
     """
-    board = _Board()
-    logs = {task.name: task.log for task in tasks}
-    waiting = {task.name: task for task in tasks}
-    seconds: dict[str, float] = {}
-    failed: list[str] = []
+    run = _Run(tasks)
     stop = threading.Event()
-    reporter = threading.Thread(target=_report, args=(board, logs, stop), daemon=True)
-    reporter.start()
-    running: dict[Future[str], str] = {}
+    threading.Thread(target=run.report_until, args=(stop,), daemon=True).start()
     try:
-        with ThreadPoolExecutor(max_workers=max(1, len(tasks))) as pool:
-            while waiting or running:
-                for name in [n for n, task in waiting.items() if all(a in seconds for a in task.after)]:
-                    task = waiting.pop(name)
-                    with board.lock:
-                        board.started[name] = time.monotonic()
-                    running[pool.submit(task.work)] = name
-                if not running:
-                    break
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    name = running.pop(future)
-                    with board.lock:
-                        elapsed = time.monotonic() - board.started.pop(name)
-                    if _report_end(name, future, elapsed, logs[name]):
-                        seconds[name] = elapsed
-                    else:
-                        failed.append(name)
+        run.to_the_end()
     finally:
         stop.set()
-    if failed or waiting:
-        skipped = f"; not tried after that: {', '.join(sorted(waiting))}" if waiting else ""
-        raise LabError(f"failed: {', '.join(failed)}{skipped}")
-    return seconds
+    if run.failed or run.waiting:
+        skipped = f"; not tried after that: {', '.join(sorted(run.waiting))}" if run.waiting else ""
+        raise LabError(f"failed: {', '.join(run.failed)}{skipped}")
+    return run.seconds
 
 
-def _report(board: _Board, logs: Mapping[str, Path | None], stop: threading.Event) -> None:
-    while not stop.wait(REPORT_SECONDS):
-        for line in board.lines(logs, time.monotonic()):
-            say(line)
-
-
-def _report_end(name: str, future: "Future[str]", elapsed: float, log: Path | None) -> bool:
-    error = future.exception()
-    if error is None:
-        say(f"  {elapsed:4.0f} s  {name}: {future.result()}")
-        return True
-    if not isinstance(error, (LabError, OSError, subprocess.SubprocessError)):
-        raise error
-    where = f" (log: {log})" if log is not None and log.exists() else ""
-    say(f"  {elapsed:4.0f} s  {name}: FAILED: {error}{where}")
-    return False
-
-
-def run_logged(argv: Sequence[str | Path], log: Path, **options: object) -> None:
-    """Run a program with its output in ``log``; raises LabError with the last lines when it fails.
-
-    ``options`` go to subprocess.run (env, cwd).
-    """
+def run_logged(
+    argv: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> None:
+    """Run a program with its output in ``log``; raises LabError with the last lines when it fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [str(a) for a in argv]
     with log.open("ab") as output:
         output.write(f"$ {' '.join(command)}\n".encode())
         output.flush()
-        try:
-            done = subprocess.run(  # type: ignore[call-overload]
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False, **options
-            )
-        except FileNotFoundError:
-            raise LabError(f"{command[0]} is not installed") from None
-    if done.returncode != 0:
+        code = _run(command, output, env, cwd)
+    if code != 0:
         tail = log.read_text(errors="replace").splitlines()[-12:]
-        raise LabError(f"{Path(command[0]).name} ended with {done.returncode}:\n    " + "\n    ".join(tail))
+        raise LabError(f"{Path(command[0]).name} ended with {code}:\n    " + "\n    ".join(tail))
 
 
-def fail(error: Exception) -> int:
-    """Print an error for the user and return the exit code of a failed command."""
-    print(f"error: {error}", file=sys.stderr, flush=True)
-    return 1
+def _run(command: list[str], output: IO[bytes], env: Mapping[str, str] | None, cwd: Path | None) -> int:
+    try:
+        program = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=cwd,
+            process_group=0,
+        )
+    except FileNotFoundError:
+        raise LabError(f"{command[0]} is not installed") from None
+    _running.add(program)
+    try:
+        return program.wait()
+    finally:
+        _running.discard(program)
+
+
+def _end_programs() -> None:
+    for program in list(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGTERM)

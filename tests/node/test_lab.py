@@ -16,7 +16,7 @@ from lab.node_launch import MARK
 from lab.postgres import Postgres
 from lab.processes import every_pid, marked_with
 from lab.progress import LabError
-from tests.support import node_folders
+from tests.support import diagnostics, node_folders
 from tests.support.databases import Database
 from tests.support.namespaces import NamespacedKubectl
 from tests.support.pods import claim, pausing_pod, pod_spec
@@ -152,6 +152,22 @@ def test_a_read_only_database_refuses_writes_on_open_connections_too(postgres: P
 
     with pytest.raises(LabError, match="cannot execute INSERT in a read-only transaction"):
         postgres.sql("INSERT INTO seen VALUES (1)", database.name, own_choice=False)
+
+
+def test_the_explanation_of_a_failure_names_the_cause_and_no_secret(
+    node: Node, database: Database, kubectl: NamespacedKubectl
+) -> None:
+    stuck = pausing_pod("stuck", [])
+    stuck["spec"]["containers"][0]["image"] = "docker.io/local/nowhere:1"
+    kubectl.apply([stuck, pausing_pod("fine", [])])
+    wait_until("the healthy pod", lambda: kubectl.is_true("pod", "fine", "Ready"))
+    wait_until("the refusal", lambda: "ErrImageNeverPull" in kubectl("get", "pods"))
+
+    text = diagnostics.explain(node.kubeconfig, kubectl.namespace)
+
+    assert "ErrImageNeverPull" in text
+    assert "logs fine --container=pause" in text
+    assert database.password not in text
 
 
 def traces_on_the_machine() -> set[str]:

@@ -13,9 +13,10 @@ def position(audit_log: Path) -> int:
 
 
 def requests_of(audit_log: Path, user: str, since: int = 0) -> list[dict[str, Any]]:
-    """Finished requests of a user after a position, oldest first; a watch counts when it ends (and when it starts)."""
+    """Requests of a user after a position of the log, one entry each: a watch at its begin, others at their end."""
     with audit_log.open("rb") as file:
         file.seek(since)
         # The last line may be half-written.
         lines = file.read().split(b"\n")[:-1]
-    return [entry for entry in map(json.loads, lines) if entry["user"]["username"] == user]
+    entries = [entry for entry in map(json.loads, lines) if entry["user"]["username"] == user]
+    return [entry for entry in entries if (entry["verb"] == "watch") == (entry["stage"] == "ResponseStarted")]

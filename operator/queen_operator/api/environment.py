@@ -14,7 +14,7 @@ OWNED: Final[Mapping[str, str]] = {
     "PORT": "brokers always listen on 6632",
     "QUEEN_BIND_ADDR": "brokers listen on every address of their pod",
     "DB_POOL_SIZE": "use spec.postgres.poolSize",
-    "QUEEN_ADMISSION_POOL_RESERVE": "it follows spec.postgres.poolSize",
+    "QUEEN_ADMISSION_POOL_RESERVE": "it is set to fit spec.postgres.poolSize",
     "QUEEN_STMT_TIMEOUT_MS": "use spec.broker.statementTimeout",
     "DEFAULT_TIMEOUT": "use spec.broker.popTimeout",
     "POP_DEFAULT_TIMEOUT_MS": "use spec.broker.popTimeout",

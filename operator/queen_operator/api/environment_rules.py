@@ -57,7 +57,6 @@ def _owned() -> Rule:
             words=lambda entry: f"{entry.name}{belongs}{owner_advice(entry.name)}",
         ),
         field=".name",
-        needed=True,
     )
 
 

@@ -68,7 +68,7 @@ def _duplicates(resource: Resource) -> Iterator[Violation]:
         for item_path, item in nodes(resource, f"{path}[]"):
             value = getattr(item, key)
             if value in seen:
-                yield Violation(item_path, f'Duplicate value: {{"{key}":"{value}"}}', needed=True)
+                yield Violation(item_path, f'Duplicate value: {{"{key}":"{value}"}}', needed=False)
             seen.add(value)
 
 

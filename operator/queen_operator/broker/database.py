@@ -111,7 +111,7 @@ async def _ask(
 async def _connect(connection: Connection, tls: ssl.SSLContext | None, timeout_seconds: float) -> Any:
     """Open one session. Whatever the driver would take from the environment (PG...) or from files is given here."""
     return await asyncpg.connect(
-        host=[connection.host],  # a list: the driver would split a text at commas
+        host=connection.host,
         port=connection.port,
         database=connection.database,
         user=connection.user,

@@ -132,4 +132,4 @@ def _hung_up(place: str) -> Verdict:
 
 def _words(problem: Exception) -> str:
     """Return the error's own words; PostgreSQL's without its hints, which are for its administrator."""
-    return str(getattr(problem, "message", None) or problem or type(problem).__name__)
+    return str(getattr(problem, "message", None) or "") or str(problem) or type(problem).__name__

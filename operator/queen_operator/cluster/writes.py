@@ -62,11 +62,12 @@ async def apply_child(api: Api, store: Store, manifest: Mapping[str, Any], uid: 
     return answer
 
 
-async def patch_pod(api: Api, store: Store, namespace: str, name: str, uid: str, meta: Mapping[str, Any]) -> None:
-    """Change labels and annotations of exactly this pod; a pod that is gone needs nothing any more."""
+async def patch_pod(api: Api, store: Store, namespace: str, name: str, uid: str, meta: Mapping[str, Any]) -> bool:
+    """Change labels and annotations of exactly this pod; False when it is gone and needs nothing any more."""
     kind = BY_NAME["Pod"]
     try:
         answer = await api.merge(kind, namespace, name, {"metadata": {"uid": uid, **meta}})
     except NotFound:
-        return
+        return False
     store.put(kind, answer)
+    return True

@@ -1,5 +1,6 @@
 """Carries out the one action of a round and tells about it in an Event and a log line."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Mapping
@@ -49,30 +50,36 @@ class Hands:
 
 async def act(
     hands: Hands, memory: Memory, cluster: ParsedCluster, wanted: Wanted, action: Action, now: datetime
-) -> None:
-    """Carry out the action. Raises ApiError (Unavailable) when the server does not answer; what it refuses is kept."""
+) -> bool:
+    """Carry out the action; False when nothing came of it, so that the next look can wait a moment.
+
+    Raises ApiError (Unavailable) when the server does not answer; what it refuses is remembered with its words.
+    """
     match action:
         case ApplyChildren(manifests=manifests, event=event, message=message):
-            await _apply_all(hands, memory, cluster, manifests, now)
-            await _tell(hands, memory, event, message, warning=event is EventReason.CLAIM_LOST)
+            done = await _apply_all(hands, memory, cluster, manifests, now)
+            if done:
+                await _tell(hands, memory, event, message, warning=event is EventReason.CLAIM_LOST)
+            return done
         case GenerateMeshSecret():
-            await _generate_mesh_secret(hands, memory, cluster, wanted, now)
+            return await _generate_mesh_secret(hands, memory, cluster, wanted, now)
         case DeleteChild(kind=kind, name=name, uid=uid, message=message):
             await hands.api.delete(BY_NAME[kind], cluster.namespace, name, uid)
             await _tell(hands, memory, EventReason.CHILD_DELETED, message)
+            return False  # the watch brings its end
         case OpenToPushes(pod=pod, uid=uid):
-            meta = {"labels": {names.PUSH_LABEL: "true"}, "annotations": {LEAVING_ANNOTATION: None}}
-            await _patch_pod(hands, cluster, pod, uid, meta)
+            opening = {"labels": {names.PUSH_LABEL: "true"}, "annotations": {LEAVING_ANNOTATION: None}}
+            return await _patch_pod(hands, cluster, pod, uid, opening)
         case CloseToPushes(pod=pod, uid=uid, leaving_since=since):
-            closing: dict[str, Any] = {"labels": {names.PUSH_LABEL: None}}
-            if since is not None:
-                closing["annotations"] = {LEAVING_ANNOTATION: since}
-            await _patch_pod(hands, cluster, pod, uid, closing)
+            closing = {"labels": {names.PUSH_LABEL: None}, "annotations": {LEAVING_ANNOTATION: since} if since else {}}
+            return await _patch_pod(hands, cluster, pod, uid, closing)
         case RestartBroker(manifest=manifest, message=message):
-            if await _apply_one(hands, memory, cluster, manifest, now):
+            done = await _apply_one(hands, memory, cluster, manifest, now)
+            if done:
                 await _tell(hands, memory, EventReason.BROKER_RESTARTED, message)
+            return done
         case Wait() | Rest():
-            return
+            return False
         case _:
             assert_never(action)
 
@@ -85,9 +92,15 @@ async def _tell(hands: Hands, memory: Memory, reason: EventReason, message: str,
 
 async def _apply_all(
     hands: Hands, memory: Memory, cluster: ParsedCluster, manifests: tuple[Mapping[str, Any], ...], now: datetime
-) -> None:
-    for manifest in manifests:
-        await _apply_one(hands, memory, cluster, manifest, now)
+) -> bool:
+    """Apply side by side, Deployments last: a pod finds its claim, its account and its Services."""
+    tasks: list[asyncio.Task[bool]] = []
+    for wave in (False, True):
+        members = [manifest for manifest in manifests if (manifest["kind"] == "Deployment") is wave]
+        async with asyncio.TaskGroup() as group:
+            applying = (_apply_one(hands, memory, cluster, manifest, now) for manifest in members)
+            tasks.extend(group.create_task(one) for one in applying)
+    return any(task.result() for task in tasks)
 
 
 async def _apply_one(
@@ -119,29 +132,31 @@ async def _apply_one(
 
 async def _generate_mesh_secret(
     hands: Hands, memory: Memory, cluster: ParsedCluster, wanted: Wanted, now: datetime
-) -> None:
+) -> bool:
     name = names.mesh_secret_name(cluster.name)
     try:
         # One that exists is never overwritten: brokers with different mesh secrets do not hear each other.
         existing = await hands.api.get(SECRET, cluster.namespace, name, metadata_only=True)
     except NotFound:
         manifest = mesh_secret(wanted.context, secrets.token_hex(32))
-        if await _apply_one(hands, memory, cluster, manifest, now):
+        done = await _apply_one(hands, memory, cluster, manifest, now)
+        if done:
             hands.store.mark_stale(cluster.namespace, cluster.name, [name])
-        return
+        return done
     labels = existing["metadata"].get("labels") or {}
     if labels.get(names.CLUSTER_LABEL) == cluster.name:
         hands.store.put(SECRET, existing)
-    else:
-        words = "it is not labeled as this cluster's; name it in spec.mesh.secret to use it"
-        memory.foreign["Secret", name] = Refusal(words, now + FOREIGN_AGAIN_AFTER)
+        return True
+    words = "it is not labeled as this cluster's; name it in spec.mesh.secret to use it"
+    memory.foreign["Secret", name] = Refusal(words, now + FOREIGN_AGAIN_AFTER)
+    return False
 
 
-async def _patch_pod(hands: Hands, cluster: ParsedCluster, name: str, uid: str, meta: Mapping[str, Any]) -> None:
+async def _patch_pod(hands: Hands, cluster: ParsedCluster, name: str, uid: str, meta: Mapping[str, Any]) -> bool:
     try:
-        await patch_pod(hands.api, hands.store, cluster.namespace, name, uid, meta)
+        return await patch_pod(hands.api, hands.store, cluster.namespace, name, uid, meta)
     except Conflict:
-        return  # another pod has this name now
+        return False  # another pod has this name now
     except Refused as error:
         logger.warning("%s/%s: pod %s cannot be labeled: %s", cluster.namespace, cluster.name, name, error.message)
         raise

@@ -1,7 +1,7 @@
 """Builds what a round sees, from the caches and the worker's memory; asks the API server only for changed Secrets."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from queen_operator.api import names
 from queen_operator.api.cluster import ParsedCluster
@@ -15,6 +15,8 @@ from queen_operator.manifests.context import Context
 from queen_operator.manifests.references import references
 from queen_operator.planning.observed import Observed, ReferencedKey
 from queen_operator.planning.wanted import Wanted, render_wanted
+
+MESH_DESIGNED_FOR: Final = 3
 
 
 async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster, now: datetime) -> Observed:
@@ -38,7 +40,15 @@ async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster
         database=memory.database,
         foreign=foreign,
         refused=memory.standing(memory.refused, now),
+        warnings=_warnings(cluster),
     )
+
+
+def _warnings(cluster: ParsedCluster) -> tuple[str, ...]:
+    found = tuple(f"{words.rstrip('.')}." for words in cluster.warnings)
+    if cluster.spec.replicas > MESH_DESIGNED_FOR:
+        found += (f"The mesh between brokers is designed for up to {MESH_DESIGNED_FOR} of them.",)
+    return found
 
 
 class _Sorted:

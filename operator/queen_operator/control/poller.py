@@ -61,13 +61,16 @@ class Poller:
                     group.create_task(self._ask(pod, pod.ip, now))
             connection = secrets.connection(self._memory, cluster.name, cluster.spec)
             if connection is not None and self._database_due(pods, now):
-                group.create_task(self._ask_database(connection, now))
+                group.create_task(self._ask_database(connection, cluster.namespace, now))
 
     async def _ask(self, pod: Pod, ip: str, now: datetime) -> None:
         if pod.keeper is not None and pod.keeper.running:
             self._memory.take_spool(pod.uid, await self._polls.spool(ip, now))
         if pod.broker_started:
-            self._memory.pages[pod.uid] = await self._polls.page(ip, now)
+            # On a frozen database each call that needs it hangs on a connection that pushes need.
+            seen = self._memory.database
+            frozen = seen is not None and seen.state is DatabaseState.FROZEN
+            self._memory.pages[pod.uid] = await self._polls.page(ip, now, ask_database=not frozen)
 
     def _database_due(self, pods: list[Pod], now: datetime) -> bool:
         seen = self._memory.database
@@ -80,8 +83,8 @@ class Poller:
         page = self._memory.pages.get(pod.uid)
         return pod.ready and page is not None and page.answering and page.database_healthy is not False
 
-    async def _ask_database(self, connection: Connection, now: datetime) -> None:
-        answer = await look(connection, now)
+    async def _ask_database(self, connection: Connection, namespace: str, now: datetime) -> None:
+        answer = await look(await secrets.as_brokers_see_it(connection, namespace), now)
         before = self._memory.database
         if before is None or before.state is not answer.state:
             place = f"{connection.host}:{connection.port}"

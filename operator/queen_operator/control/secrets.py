@@ -4,7 +4,9 @@ import asyncio
 import base64
 import hashlib
 import re
+import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from queen_operator.api.spec import QueenClusterSpec
@@ -16,6 +18,7 @@ from queen_operator.control.memory import Memory, SecretContent
 from queen_operator.manifests.references import Purpose, Reference
 from queen_operator.planning.observed import ReferencedKey
 
+RESOLVE_SECONDS: Final = 3.0
 _HEX_KEY: Final = re.compile(rb"[0-9a-fA-F]{64}")
 
 
@@ -52,7 +55,7 @@ async def _read(api: Api, namespace: str, name: str, keys: frozenset[str], salt:
     except NotFound:
         return SecretContent(keys, missing=True)
     values = {key: base64.b64decode(data[key]) for key in keys if key in data}
-    digests = {key: await asyncio.to_thread(_digest, value, salt) for key, value in values.items() if value}
+    digests = {key: _digest(value, salt) for key, value in values.items() if value}
     return SecretContent(keys, values, digests)
 
 
@@ -126,6 +129,22 @@ def connection(memory: Memory, name: str, spec: QueenClusterSpec) -> Connection 
     if not (host and database and user and password) or not port.isdigit():
         return None
     return Connection(host, int(port), database, user, password, tls.enabled, tls.verify, ca_pem)
+
+
+async def as_brokers_see_it(found: Connection, namespace: str) -> Connection:
+    """Give a host without dots the namespace of the brokers: the operator's own pod would look it up in its own."""
+    if "." in found.host or ":" in found.host:
+        return found
+    qualified = f"{found.host}.{namespace}.svc"
+    try:
+        async with asyncio.timeout(RESOLVE_SECONDS):
+            await asyncio.get_running_loop().getaddrinfo(qualified, found.port)
+    except socket.gaierror as error:
+        if error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+            return found  # no Service of that namespace: whatever else the name means, it means everywhere
+    except OSError:
+        pass  # the name server is silent: the look itself will say so, and not that the host does not exist
+    return replace(found, host=qualified)
 
 
 def _text(memory: Memory, secret: str, key: str) -> str | None:

@@ -15,7 +15,7 @@ from queen_operator.control.act import Hands, act
 from queen_operator.control.memory import Memory
 from queen_operator.control.observe import observe, wanted_children
 from queen_operator.control.poller import Poller
-from queen_operator.planning.actions import Action, Rest, Wait
+from queen_operator.planning.actions import Rest, Wait
 from queen_operator.planning.findings import find
 from queen_operator.planning.plan import decide
 from queen_operator.planning.reasons import EventReason, Reason
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 LONGEST_BACKOFF_SECONDS: Final = 30.0
 # Every round is level-triggered; this bounds what a lost event can cost.
 LONGEST_SLEEP_SECONDS: Final = 60.0
+AGAIN_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Worker:
         self._poller = Poller(tools.polls, tools.hands.store, self.memory)
         self._wake = asyncio.Event()
         self._wake.set()
+        self._poller.kick()
         self._backoff_seconds = 1.0
         self.finished_at = asyncio.get_running_loop().time()
 
@@ -104,6 +106,11 @@ class Worker:
             metrics.ROUNDS.labels("error").inc()
             logger.warning("%s/%s: the round ended early: %s", meta["namespace"], meta["name"], error.message)
             return self._back_off()
+        except ExceptionGroup as errors:
+            # Children are applied side by side; the first trouble tells as much as all of them.
+            metrics.ROUNDS.labels("error").inc()
+            logger.warning("%s/%s: the round ended early: %s", meta["namespace"], meta["name"], errors.exceptions[0])
+            return self._back_off()
         except Exception:
             metrics.ROUNDS.labels("error").inc()
             logger.exception("%s/%s: the round failed", meta["namespace"], meta["name"])
@@ -134,27 +141,26 @@ class Worker:
             return LONGEST_SLEEP_SECONDS
         if cluster.deleting:
             return LONGEST_SLEEP_SECONDS
-        action = await self._step(cluster, now)
+        return await self._step(cluster, now)
+
+    async def _step(self, cluster: ParsedCluster, now: datetime) -> float:
+        tools = self._tools
+        observed = await observe(tools.hands.api, tools.hands.store, self.memory, cluster, now)
+        wanted = wanted_children(self.memory, cluster, observed.references, tools.keeper_image)
+        action = decide(observed, wanted)
+        status = make_status(find(observed, wanted, action))
+        draining = any(not spool.empty for spool in observed.spools.values())
+        self.memory.busy = draining or status["phase"] != "Ready" or not isinstance(action, Rest)
+        # The status first: who reads it knows what is about to be done, and why, before it is done.
+        await self._write(status)
+        acted = await act(tools.hands, self.memory, cluster, wanted, action, now)
         match action:
             case Rest():
                 return LONGEST_SLEEP_SECONDS
             case Wait(again_seconds=seconds):
                 return seconds
             case _:
-                return 0.0  # it acted: look again at once
-
-    async def _step(self, cluster: ParsedCluster, now: datetime) -> Action:
-        tools = self._tools
-        observed = await observe(tools.hands.api, tools.hands.store, self.memory, cluster, now)
-        wanted = wanted_children(self.memory, cluster, observed.references, tools.keeper_image)
-        action = decide(observed, wanted)
-        findings = find(observed, wanted, action)
-        status = make_status(findings)
-        self.memory.busy = status["phase"] != "Ready" or not isinstance(action, Rest)
-        # The status first: who reads it knows what is about to be done, and why, before it is done.
-        await self._write(status)
-        await act(tools.hands, self.memory, cluster, wanted, action, now)
-        return action
+                return 0.0 if acted else AGAIN_SECONDS
 
     async def _write(self, status: dict[str, Any]) -> None:
         resource = self.memory.resource

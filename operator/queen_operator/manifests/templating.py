@@ -11,6 +11,7 @@ from markupsafe import Markup
 from queen_operator.manifests.yaml_json import yaml_json
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def rendered(template: str, **values: Any) -> dict[str, Any]:
@@ -19,7 +20,8 @@ def rendered(template: str, **values: Any) -> dict[str, Any]:
     Raises jinja2.UndefinedError for a value that the template wants and was not given.
     """
     text = _environment().get_template(f"{template}.yaml.j2").render(values)
-    loaded = yaml.safe_load(text)
+    # The parser in C is several times faster; both read the same language.
+    loaded = yaml.load(text, Loader=_LOADER)  # noqa: S506  either of them is a safe loader
     if not isinstance(loaded, dict):
         raise TypeError(f"template {template} does not make an object")
     return loaded

@@ -75,7 +75,8 @@ def ready(findings: Findings) -> Verdict:
         return "False", Reason.CHANGES_WAIT, f"{findings.late[0].broker.name} is to be restarted."
     if findings.ready_count < findings.wanted.replicas:
         return "False", Reason.STARTING, "Brokers are being made."
-    return "True", Reason.AS_WRITTEN, f"{findings.ready_count} of {findings.wanted.replicas} brokers are Ready."
+    words = f"{findings.ready_count} of {findings.wanted.replicas} brokers are Ready."
+    return "True", Reason.AS_WRITTEN, " ".join((words, *findings.observed.warnings))
 
 
 def available(findings: Findings) -> Verdict:

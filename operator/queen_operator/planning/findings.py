@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from queen_operator.api.status import Phase
 from queen_operator.api.units import duration_seconds
 from queen_operator.planning.actions import Action
 from queen_operator.planning.children import out_of_date, rendering_pending
@@ -43,9 +44,9 @@ class Findings:
 
     @property
     def young(self) -> bool:
-        """No broker has been Ready yet: the cluster comes up for the first time."""
-        conditions = (self.observed.resource.get("status") or {}).get("conditions") or ()
-        return not any(c.get("type") == "Available" and c.get("reason") != "Starting" for c in conditions)
+        """The cluster comes up for the first time: it has not left Pending yet."""
+        before = (self.observed.resource.get("status") or {}).get("phase")
+        return before in (None, Phase.PENDING)
 
 
 def find(observed: Observed, wanted: Wanted, action: Action) -> Findings:
@@ -75,7 +76,8 @@ def _database(observed: Observed, brokers: tuple[Broker, ...]) -> Database:
     if seen is not None and seen.state is not DatabaseState.UNKNOWN:
         return seen
     if any(broker.ready for broker in brokers):
-        return Database(observed.now, DatabaseState.REACHABLE, "The brokers reach it; the operator has no way there.")
+        message = "The brokers reach it" + ("; the operator has no way there." if seen is not None else ".")
+        return Database(observed.now, DatabaseState.REACHABLE, message)
     frozen = [b.name for b in brokers if b.page is not None and b.page.alive and not b.page.answering]
     if frozen:
         return Database(observed.now, DatabaseState.FROZEN, f"It does not answer {', '.join(frozen)}.")

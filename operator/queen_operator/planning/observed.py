@@ -128,3 +128,5 @@ class Observed:
     foreign: Mapping[tuple[str, str], str] = field(default_factory=dict)
     # (kind, name) of children that the API server refused lately, with its words; tried again after a while.
     refused: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    # What the spec may do and should not: told with a Ready cluster, never in the way of anything.
+    warnings: tuple[str, ...] = ()

@@ -49,6 +49,9 @@ def plan_restarts(
         kept_away = Hold(Reason.DATABASE_UNKNOWN, "PostgreSQL has not been asked yet.")
     if kept_away is not None:
         return _wait(kept_away, late[0].broker)
+    late = [item for item in late if ("Deployment", item.broker.name) not in observed.refused]
+    if not late:
+        return None  # the server takes none of them now; the status tells its words, and the rest goes on
     first = _not_running(late)
     if first is not None:
         return _cure(observed, wanted, brokers, [first, *(item for item in late if item is not first)])

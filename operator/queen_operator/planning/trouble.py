@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from queen_operator.api.spec import AccessMode
 from queen_operator.planning.observed import Database, DatabaseState
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.views import Broker, Container, condition, stable_words
@@ -67,11 +68,20 @@ def _unschedulable(broker: Broker) -> Trouble | None:
     scheduled = condition(broker.pod.item, "PodScheduled") if broker.pod else None
     if scheduled is None or scheduled.get("status") != "False":
         return None
-    return Trouble(
-        Reason.POD_UNSCHEDULABLE,
-        f"{broker.name}: no node takes its pod: {scheduled.get('message', '')}",
-        needs_person=True,
-    )
+    words = f"{broker.name}: no node takes its pod: {scheduled.get('message', '')}"
+    return Trouble(Reason.POD_UNSCHEDULABLE, words + _unbound(broker), needs_person=True)
+
+
+def _unbound(broker: Broker) -> str:
+    """What to know when the volume is what is missing: not every storage knows ReadWriteOncePod."""
+    claim = broker.claim
+    if claim is None or (claim.get("status") or {}).get("phase") != "Pending":
+        return ""
+    name = claim["metadata"]["name"]
+    words = f" The claim {name} is not bound"
+    if AccessMode.READ_WRITE_ONCE_POD in (claim["spec"].get("accessModes") or ()):
+        words += "; where the storage does not know ReadWriteOncePod, make the cluster with accessMode ReadWriteOnce"
+    return words + "."
 
 
 def _cannot_start(broker: Broker, container: Container | None, what: str) -> Trouble | None:

@@ -136,6 +136,7 @@ class Broker:
     spool: Spool | None
     page: BrokerPage | None
     replay: Replay | None
+    claim: JsonObject | None
 
     @property
     def config(self) -> str | None:
@@ -184,12 +185,11 @@ class Broker:
 
 def read_brokers(observed: Observed, cluster: str, wanted: int) -> tuple[Broker, ...]:
     """Read every broker that is wanted or exists, by index."""
-    pods = [read_pod(item) for item in observed.pods]
     by_index: dict[int, list[Pod]] = {}
-    for pod in pods:
-        text = labels(pod.item).get(names.BROKER_LABEL, "")
-        if text.isdigit():
-            by_index.setdefault(int(text), []).append(pod)
+    for item in observed.pods:
+        text = labels(item).get(names.BROKER_LABEL, "")
+        if text.isdigit() and _of_deployment(item, names.broker_name(cluster, int(text))):
+            by_index.setdefault(int(text), []).append(read_pod(item))
     indexes = set(range(wanted)) | set(by_index)
     for item in observed.deployments.values():
         text = labels(item).get(names.BROKER_LABEL, "")
@@ -211,7 +211,14 @@ def _broker(observed: Observed, cluster: str, index: int, pods: list[Pod]) -> Br
         spool=observed.spools.get(pod.uid) if pod else None,
         page=observed.pages.get(pod.uid) if pod else None,
         replay=observed.replays.get(pod.uid) if pod else None,
+        claim=observed.claims.get(names.claim_name(cluster, index)),
     )
+
+
+def _of_deployment(item: JsonObject, deployment: str) -> bool:
+    """Tell whether a ReplicaSet of this Deployment made it: a pod made by hand with our labels is no broker."""
+    owners = item["metadata"].get("ownerReferences") or ()
+    return any(o.get("kind") == "ReplicaSet" and str(o.get("name")).startswith(deployment + "-") for o in owners)
 
 
 def _over(pod: Pod) -> bool:

@@ -15,13 +15,14 @@ from pydantic.fields import FieldInfo
 
 from queen_operator.api import crd
 from queen_operator.api.reading import read_spec
+from queen_operator.api.rule import Rule, Transition
 from queen_operator.api.rules import RULES, TRANSITIONS
 from queen_operator.api.schema import node_at
 from queen_operator.api.spec import QueenClusterSpec
 from queen_operator.api.status import QueenClusterStatus
 from tests.support.specs import minimal
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+_ALL: tuple[Rule | Transition, ...] = (*RULES, *TRANSITIONS)
 
 
 def _schema() -> dict[str, Any]:
@@ -114,7 +115,7 @@ def test_every_list_and_map_that_a_rule_walks_has_a_limit() -> None:
 
 def test_every_rule_is_in_the_schema_with_its_words() -> None:
     schema = _schema()
-    for rule in (*RULES, *TRANSITIONS):
+    for rule in _ALL:
         written = [entry for entry in node_at(schema, rule.at)["x-kubernetes-validations"] if entry["rule"] == rule.cel]
 
         assert len(written) == 1, rule.cel
@@ -124,7 +125,7 @@ def test_every_rule_is_in_the_schema_with_its_words() -> None:
 
 def test_a_rule_points_at_a_field_that_exists() -> None:
     schema = _schema()
-    for rule in (*RULES, *TRANSITIONS):
+    for rule in _ALL:
         target = f"{rule.at}{rule.field}".lstrip(".")
 
         assert node_at(schema, target), rule.cel

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from queen_operator.api.reading import read_spec
+from queen_operator.api.rule import Rule, Transition
 from queen_operator.api.rules import RULES, TRANSITIONS, violations
 from tests.support.specs import CASES, MISSHAPEN, Case, Spec
+
+_ALL: tuple[Rule | Transition, ...] = (*RULES, *TRANSITIONS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -31,13 +34,13 @@ def test_a_model_is_checked_like_a_dict() -> None:
 
 def test_every_rule_is_broken_by_some_case_of_the_table() -> None:
     told = {line.split(": ", 1)[1] for case in CASES for line in case.says}
-    silent = [rule.cel for rule in (*RULES, *TRANSITIONS) if rule.message.fixed and rule.message.fixed not in told]
+    silent = [rule.cel for rule in _ALL if rule.message.fixed and rule.message.fixed not in told]
 
     assert silent == []
 
 
 def test_a_rule_either_has_fixed_words_or_makes_them_in_both_languages() -> None:
-    for rule in (*RULES, *TRANSITIONS):
+    for rule in _ALL:
         made = bool(rule.message.cel), rule.message.words is not None
 
         assert made in ({(True, True)} if not rule.message.fixed else {(False, False)}), rule.cel

@@ -48,7 +48,7 @@ def main(behavior: str) -> None:
     if behavior != "absence":
         serve(behavior)
     connection = Connection("orders-db.example", 5432, "queen", "queen", "a-good-secret", False, True, None)
-    database = asyncio.run(look(connection, NOW, timeout_seconds=0.5))
+    database = asyncio.run(look(connection, NOW, timeout_seconds=0.5 if behavior == "silence" else 10.0))
     sys.stdout.write(json.dumps([database.state, database.message]))
 
 

@@ -65,7 +65,9 @@ def make_template(directory: Path) -> Path:
     password = directory / "password"
     password.write_text(ADMIN_PASSWORD)
     give_to_owner(directory)
-    options = f"--pgdata {template} --username {ADMIN} --pwfile {password} --auth scram-sha-256 --no-sync"
+    options = (
+        f"--pgdata {template} --username {ADMIN} --pwfile {password} --auth scram-sha-256 --no-sync --wal-segsize 1"
+    )
     command = f"{program('initdb')} {options} --encoding UTF8 --locale C --no-instructions"
     subprocess.run(as_owner(*command.split()), check=True, capture_output=True, cwd=directory, timeout=GENEROUS_SECONDS)
     (template / "pg_hba.conf").write_text(HBA)
@@ -97,6 +99,7 @@ class PostgresServer:
             "unix_socket_directories": str(self.directory.parent),
             "fsync": "off",
             "shared_buffers": "16MB",
+            "min_wal_size": "2MB",
             "max_connections": "40",
         } | self.settings
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

@@ -3,10 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 from tests.unit.broker.listeners import listening
 
 READY_FOR_QUERY = b"Z\x00\x00\x00\x05I"
+
+
+@dataclass
+class Spoiled:
+    """Where a spoiled PostgreSQL listens, and whether the client has left after it was frozen out."""
+
+    port: int = 0
+    left_alone: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @asynccontextmanager
@@ -16,12 +25,14 @@ async def proxy(
     rewrite: Callable[[bytes], bytes] = lambda answer: answer,
     freeze_when: Callable[[bytes], bool] = lambda answer: False,
     hang_up_when: Callable[[bytes], bool] = lambda answer: False,
-) -> AsyncIterator[int]:
-    """Listen on a free port of 127.0.0.1, pass everything on to ``port``, and yield the port.
+) -> AsyncIterator[Spoiled]:
+    """Listen on a free port of 127.0.0.1 and pass everything on to ``port``.
 
     ``rewrite`` changes the server's bytes; what follows the first answer for which ``freeze_when`` holds is passed to
     nobody, in both directions; ``hang_up_when`` closes the client's connection after that answer.
     """
+
+    spoiled = Spoiled()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", port)
@@ -32,6 +43,7 @@ async def proxy(
                 if freeze_when(answer):
                     await _stop(asked)
                     await reader.read()  # until the client goes
+                    spoiled.left_alone.set()
                     return
                 if hang_up_when(answer):
                     return
@@ -39,8 +51,8 @@ async def proxy(
             await _stop(asked)
             server_writer.close()
 
-    async with listening(connected) as free_port:
-        yield free_port
+    async with listening(connected) as spoiled.port:
+        yield spoiled
 
 
 async def _stop(task: "asyncio.Task[None]") -> None:

@@ -13,7 +13,7 @@ import pytest
 from queen_operator.broker.database import Connection, look
 from queen_operator.planning.observed import Database, DatabaseState
 from tests.unit.broker.listeners import Handler, listening, raw
-from tests.unit.broker.loops import NOW, run
+from tests.unit.broker.loops import LONG_SECONDS, NOW, run
 from tests.unit.broker.postgres_server import ADMIN, ADMIN_PASSWORD, PostgresServer, free_port
 from tests.unit.broker.proxies import READY_FOR_QUERY, proxy
 
@@ -124,8 +124,8 @@ def test_a_server_that_hangs_up_without_a_word_is_refused(heard: int, tls: bool)
 
 def test_a_server_that_dies_while_it_is_asked_is_refused(postgres: PostgresServer) -> None:
     async def ask() -> Database:
-        async with proxy(postgres.port, hang_up_when=lambda answer: READY_FOR_QUERY in answer) as port:
-            return await look(replace(good(postgres), port=port), NOW)
+        async with proxy(postgres.port, hang_up_when=lambda answer: READY_FOR_QUERY in answer) as spoiled:
+            return await look(replace(good(postgres), port=spoiled.port), NOW)
 
     database = run(ask())
     assert database.state is DatabaseState.REFUSED
@@ -170,8 +170,10 @@ def test_dropped_packets_are_frozen(full_port: int) -> None:
 @pytest.mark.parametrize("stage", [b"R\x00\x00\x00", READY_FOR_QUERY, b"T\x00\x00"], ids=["login", "query", "rows"])
 def test_a_server_that_freezes_half_way_is_frozen(postgres: PostgresServer, stage: bytes) -> None:
     async def ask() -> Database:
-        async with proxy(postgres.port, freeze_when=lambda answer: stage in answer) as port:
-            return await look(replace(good(postgres), port=port), NOW, timeout_seconds=0.5)
+        async with proxy(postgres.port, freeze_when=lambda answer: stage in answer) as spoiled:
+            database = await look(replace(good(postgres), port=spoiled.port), NOW, timeout_seconds=0.5)
+            await asyncio.wait_for(spoiled.left_alone.wait(), LONG_SECONDS)
+            return database
 
     assert run(ask()).state is DatabaseState.FROZEN
 
@@ -223,7 +225,7 @@ def test_a_database_without_a_connect_privilege_is_rejected(postgres: PostgresSe
     postgres.sql("REVOKE CONNECT ON DATABASE private FROM PUBLIC")
     state, message = failed(replace(good(postgres), database="private"))
     assert state is DatabaseState.REJECTED
-    assert message.endswith('says: permission denied for database "private"')
+    assert message.endswith('denied for database "private" (User does not have CONNECT privilege)')
 
 
 def test_a_database_that_takes_no_connections_is_rejected(postgres: PostgresServer) -> None:
@@ -316,8 +318,8 @@ def test_a_version_below_14_is_unsupported(
         return answer.replace(real_number, struct.pack("!i", number)).replace(real_text, text.ljust(len(real_text)))
 
     async def ask() -> Database:
-        async with proxy(postgres.port, rewrite=older) as port:
-            return await look(replace(good(postgres), port=port), NOW)
+        async with proxy(postgres.port, rewrite=older) as spoiled:
+            return await look(replace(good(postgres), port=spoiled.port), NOW)
 
     database = run(ask())
     assert (database.state, database.version) == (state, text.decode())
@@ -347,7 +349,7 @@ def test_an_error_before_tls_is_unknown_and_its_words_are_not_trusted() -> None:
 async def look_at_something_else(handler: Handler, tls: bool) -> Database:
     async with listening(handler) as port:
         connection = Connection("127.0.0.1", port, "queen", "queen", PASSWORD, tls, False, None)
-        return await look(connection, NOW, timeout_seconds=0.5)
+        return await look(connection, NOW, timeout_seconds=10.0)
 
 
 @pytest.fixture(autouse=True)

@@ -97,7 +97,7 @@ def test_a_ca_that_is_none_is_rejected_and_the_public_ones_are_not_taken_instead
 ) -> None:
     state, message = seen(replace(good(tls_postgres, certificates), ca_pem=pem, verify=False))
     assert state is DatabaseState.REJECTED
-    assert message.startswith("the CA certificates given for PostgreSQL are ")
+    assert message == "the CA certificates given for PostgreSQL are not PEM certificates"
 
 
 def test_a_frozen_server_is_frozen_over_tls_too(tls_postgres: PostgresServer, certificates: Path) -> None:
@@ -115,7 +115,8 @@ def test_a_server_that_freezes_half_way_is_frozen_over_tls_too(
         return lambda _: next(seen_so_far) == count
 
     async def ask() -> Database:
-        async with proxy(tls_postgres.port, freeze_when=after(answers)) as port:
-            return await look(replace(good(tls_postgres, certificates), port=port), NOW, timeout_seconds=1.0)
+        async with proxy(tls_postgres.port, freeze_when=after(answers)) as spoiled:
+            connection = replace(good(tls_postgres, certificates), port=spoiled.port)
+            return await look(connection, NOW, timeout_seconds=1.0)
 
     assert run(ask()).state is DatabaseState.FROZEN

@@ -96,6 +96,7 @@ def test_the_real_keeper_is_understood(tmp_path: Path) -> None:
         answer(""),
         answer("<html></html>"),
         answer(b" " * (LARGEST_BODY_BYTES - 10) + said()),
+        answer(said() + b" " * LARGEST_BODY_BYTES),
         raw(b""),
         raw(b"held\n"),
         raw(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + said()),
@@ -250,7 +251,7 @@ def test_many_hanging_brokers_make_no_healthy_one_look_dead() -> None:
         async with (
             serving(frozen, host="127.0.0.2") as bad,
             serving(well, port=bad.port),
-            polls_of(bad, timeout_seconds=0.5) as polls,
+            polls_of(bad, timeout_seconds=1.0) as polls,
         ):
             hanging = [polls.page("127.0.0.2", NOW) for _ in range(CONNECTIONS)]
             *pages, last = await asyncio.gather(*hanging, polls.page(HERE, NOW))
@@ -385,3 +386,19 @@ def test_a_call_that_is_cancelled_ends_at_once() -> None:
                 await call
 
     run(ask())
+
+
+def test_closing_ends_the_calls_in_flight_as_unknown() -> None:
+    async def ask() -> tuple[BrokerPage, Spool | None, bool | None]:
+        routes = {path: hang() for path in ("/metrics", "/metrics/prometheus", "/spool", MAINTENANCE)}
+        async with serving(routes) as server, polls_of(server, timeout_seconds=1000.0) as polls:
+            calls = asyncio.gather(
+                polls.page(HERE, NOW), polls.spool(HERE, NOW), polls.set_maintenance(HERE, True, None)
+            )
+            await server.arrived(4)
+            await polls.close()
+            return await calls
+
+    page, spool, switched = run(ask())
+    assert (page, spool) == (SILENT, None)
+    assert switched is not True

@@ -79,9 +79,9 @@ def test_a_real_broker_is_seen_through_an_outage_a_freeze_and_maintenance(broker
 
         await eventually(page, lambda seen: seen == WELL)
 
-        assert await polls.set_maintenance(HERE, True, None) is True
+        await eventually(lambda: polls.set_maintenance(HERE, True, None), bool)
         assert await page() == replace(WELL, maintenance=True)
-        assert await polls.set_maintenance(HERE, False, None) is True
+        await eventually(lambda: polls.set_maintenance(HERE, False, None), bool)
         assert await page() == WELL
 
         with broker.database.frozen(backends=True):
@@ -90,7 +90,7 @@ def test_a_real_broker_is_seen_through_an_outage_a_freeze_and_maintenance(broker
             assert await polls.set_maintenance(HERE, True, None) is None
         await eventually(page, lambda seen: seen == replace(WELL, maintenance=True))
         assert (await look(broker.connection, NOW)).state is DatabaseState.REACHABLE
-        assert await polls.set_maintenance(HERE, False, None) is True
+        await eventually(lambda: polls.set_maintenance(HERE, False, None), bool)
 
         broker.database.stop()
         away = await page()
@@ -98,7 +98,7 @@ def test_a_real_broker_is_seen_through_an_outage_a_freeze_and_maintenance(broker
         assert (await look(broker.connection, NOW)).state is DatabaseState.REFUSED
 
     async def work() -> None:
-        polls = Polls(broker_port=broker.port, timeout_seconds=1.0)
+        polls = Polls(broker_port=broker.port)
         try:
             await ask(polls)
         finally:

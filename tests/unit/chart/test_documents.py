@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from queen_operator.api.rule import nodes
-from queen_operator.api.rules import RULES, Metadata, Resource
+from queen_operator.api.rules import violations
 from queen_operator.api.spec import BrokerSpec, QueenClusterSpec
 from queen_operator.api.status import ConditionType, Phase, QueenClusterStatus
 from queen_operator.manifests.timing import PRE_STOP_SECONDS, STARTUP_BUDGET_SECONDS, grace_seconds
@@ -45,9 +45,7 @@ def test_the_readme_and_the_examples_have_clusters_to_look_at() -> None:
 @pytest.mark.parametrize("cluster", list(clusters()))
 def test_every_cluster_that_we_show_is_one_that_the_operator_accepts(cluster: dict[str, Any]) -> None:
     spec = QueenClusterSpec.model_validate(cluster["spec"])
-    resource = Resource(Metadata(cluster["metadata"]["name"]), spec)
-
-    broken = [rule.message.of(node) for rule in RULES for _, node in nodes(resource, rule.at) if not rule.holds(node)]
+    broken = violations(cluster["metadata"]["name"], spec)
 
     assert broken == []
     assert documents.unknown_fields(QueenClusterSpec, cluster["spec"]) == []

@@ -1,10 +1,15 @@
+import os
+import signal
+import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab import progress
+from lab import cache, progress
 from lab.progress import LabError, Task, run_all
 
 
@@ -79,3 +84,30 @@ def test_what_runs_is_reported_with_the_last_line_of_its_log(
     monkeypatch.setattr(progress, "say", say)
     run_all([Task("broker", lambda: str(reported.wait(60)), log=log)])
     assert "broker: Compiling serde\n" in capsys.readouterr().out
+
+
+def test_an_interrupted_setup_ends_the_programs_that_it_started(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, signal\n"
+        "from pathlib import Path\n"
+        "from lab.progress import Task, run_all, run_logged\n"
+        "signal.signal(signal.SIGTERM, signal.default_int_handler)\n"
+        "child = 'import os, pathlib, time; pathlib.Path(\"pid\").write_text(str(os.getpid())); time.sleep(600)'\n"
+        "run_all([Task('long', lambda: run_logged([sys.executable, '-c', child], Path('log')) or 'done')])\n"
+    )
+    environment = dict(os.environ, PYTHONPATH=str(cache.CHECKOUT))
+    setup = subprocess.Popen([sys.executable, script], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    wait_until((tmp_path / "pid").exists)
+    wait_until(lambda: (tmp_path / "pid").read_text() != "")
+    setup.send_signal(signal.SIGTERM)
+    assert setup.wait(60) != 0
+    child = Path("/proc") / (tmp_path / "pid").read_text()
+    wait_until(lambda: not child.exists())
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

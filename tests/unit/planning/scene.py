@@ -49,7 +49,7 @@ class Scene:
     spools: dict[str, Spool]
     pages: dict[str, BrokerPage]
     references: tuple[ReferencedKey, ...]
-    database: Database
+    database: Database | None
     status: Json = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     deleting: bool = False
@@ -129,6 +129,7 @@ class Scene:
         self.pages[uid] = replace(self.pages[uid], **changes)
 
     def database_is(self, state: DatabaseState, message: str = "connection refused") -> None:
+        assert self.database is not None
         self.database = replace(self.database, state=state, message=message)
 
     def roll_on(self, index: int) -> None:
@@ -165,6 +166,7 @@ def live_pod(manifest: Mapping[str, Any], index: int, *, uid: str) -> Json:
             "creationTimestamp": zulu(LONG_AGO),
             "labels": {**meta["labels"], names.PUSH_LABEL: "true"},
             "annotations": meta["annotations"],
+            "ownerReferences": [{"kind": "ReplicaSet", "name": f"orders-{index}-67fd", "controller": True}],
         },
         "spec": template["spec"],
         "status": {
@@ -215,11 +217,7 @@ def healthy_cluster(**spec: Any) -> Scene:
             ReferencedKey(ref.secret, ref.key, ref.purpose, digest="d1") for ref in references("orders", context.spec)
         ),
         database=Database(NOW, DatabaseState.REACHABLE, "", "15.18", 100, 3),
-        status={
-            "conditions": [
-                {"type": "Available", "status": "True", "reason": "AsWritten", "lastTransitionTime": zulu(LONG_AGO)}
-            ]
-        },
+        status={"phase": "Ready"},
     )
 
 

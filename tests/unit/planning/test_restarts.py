@@ -336,3 +336,22 @@ def test_an_operator_that_renders_differently_restarts_nothing_and_says_so() -> 
     assert condition["status"] == "True"
     assert condition["reason"] == "RenderingChanged"
     assert scene.make_status()["phase"] == "Ready"
+
+
+def test_a_restart_that_the_server_refuses_is_not_sent_again_and_again() -> None:
+    scene = wants_restart()
+    scene.crash(0)
+    scene.more = {"refused": {("Deployment", f"orders-{index}"): "exceeded quota" for index in range(3)}}
+
+    assert scene.action() == Rest()
+    ready = scene.condition("Ready")
+    assert ready is not None
+    assert "The API server refuses Deployment orders-0: exceeded quota" in ready["message"]
+
+
+def test_nothing_is_restarted_before_postgresql_was_asked() -> None:
+    scene = wants_restart()
+    scene.crash(0)
+    scene.database = None
+
+    assert_waits(scene, Reason.DATABASE_UNKNOWN, "PostgreSQL has not been asked yet")

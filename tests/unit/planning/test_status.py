@@ -219,3 +219,34 @@ def test_a_broker_that_was_ready_long_ago_and_is_not_is_late_only_from_then_on()
 
     scene.not_ready(1, seconds=700)
     assert scene.condition("Stalled") is not None
+
+
+def test_a_pod_that_a_person_made_with_our_labels_stands_for_no_broker() -> None:
+    scene = healthy_cluster()
+    copied = {**scene.pod(1), "metadata": {**scene.pod(1)["metadata"], "name": "copy", "uid": "copy"}}
+    copied["metadata"].pop("ownerReferences")
+    scene.pods.append(copied)
+
+    assert scene.make_status()["brokers"][1]["pod"] == "orders-1-abc"
+
+
+def test_a_claim_that_is_not_bound_tells_of_storage_that_does_not_know_the_access_mode() -> None:
+    scene = healthy_cluster()
+    scene.claims["orders-spool-1"]["status"] = {"phase": "Pending"}
+    pod = scene.pod(1)
+    pod["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "m"}]}
+
+    message = scene.make_status()["message"]
+
+    assert "The claim orders-spool-1 is not bound" in message
+    assert "make the cluster with accessMode ReadWriteOnce" in message
+
+
+def test_more_brokers_than_the_mesh_is_made_for_are_warned_of_in_a_ready_cluster() -> None:
+    scene = healthy_cluster()
+    scene.more = {"warnings": ("The mesh between brokers is designed for up to 3 of them.",)}
+
+    status = scene.make_status()
+
+    assert status["phase"] == "Ready"
+    assert status["message"] == "3 of 3 brokers are Ready. The mesh between brokers is designed for up to 3 of them."
