@@ -10,9 +10,9 @@ import pytest
 from lab.kubectl import Kubectl
 from lab.node import Node
 from lab.postgres import Postgres
-from tests.support.clusters import Cluster, all_came_once, spec_for
 from tests.support.databases import Database
 from tests.support.namespaces import NamespacedKubectl
+from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.waiting import wait_until
 
 OUTAGE_SECONDS = 60
