@@ -6,7 +6,7 @@ PYTEST := $(VENV)/python -m pytest --no-header --durations=10
 TYPED := operator/queen_operator lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment test test-unit test-api test-node check format generate lock demo demo-down demo-kind demo-kind-down
+.PHONY: help setup environment static test test-unit test-api test-node check format generate lock demo demo-down demo-kind demo-kind-down
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,13 +17,13 @@ setup: ## Install Debian packages, build and cache Kubernetes, broker and images
 environment: # the Python environment alone: enough for unit tests and checks
 	@$(PYTHON) -m lab setup python
 
-test: setup ## Run all tests: unit, then api (real API server), then node (real node, brokers, PostgreSQL)
-	$(PYTEST) -q tests/unit
+test: setup static ## Run everything: checks, unit, api (real API server), node (real node, brokers, PostgreSQL)
+	$(PYTEST) -q -n 2 tests/unit
 	$(PYTEST) -v tests/api
 	$(PYTEST) -v tests/node
 
 test-unit: environment ## Run the unit tests: no network, seconds
-	$(PYTEST) -q tests/unit
+	$(PYTEST) -q -n 2 tests/unit
 
 test-api: setup ## Run the tests against a real kube-apiserver and etcd
 	$(PYTEST) -v tests/api
@@ -31,13 +31,14 @@ test-api: setup ## Run the tests against a real kube-apiserver and etcd
 test-node: setup ## Run the tests on a real node with real brokers and PostgreSQL
 	$(PYTEST) -v tests/node
 
-check: environment ## Check format, lint, types, import order, the generated CRD, and run the unit tests
+check: static test-unit ## Check format, lint, types, import order and the generated CRD, and run the unit tests
+
+static: environment # everything of check but the tests
 	$(VENV)/ruff format --check .
 	$(VENV)/ruff check .
 	$(VENV)/mypy $(TYPED)
 	PYTHONPATH=operator $(VENV)/lint-imports
 	PYTHONPATH=operator $(VENV)/python -m queen_operator.api.crd --check
-	$(PYTEST) -q tests/unit
 
 format: environment ## Format the code and apply the safe fixes of the linter
 	$(VENV)/ruff check --fix .

@@ -19,6 +19,7 @@ import yaml
 from lab import cache
 from lab.control_plane import ControlPlane
 from lab.kubectl import Kubectl
+from tests.support import audit
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -56,6 +57,22 @@ def install_account(plane: ControlPlane, namespace: str, watched: Sequence[str] 
     kubectl.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
     kubectl.apply(rights_of_the_chart(plane, namespace, watched), namespace)
     return Account(namespace, plane.kubeconfig_of_service_account(namespace, ACCOUNT), tuple(watched))
+
+
+def writes(plane: ControlPlane, user: str, since: int, namespace: str) -> list[str]:
+    """What a user wrote in a namespace after a position of the audit log, each as ``verb resource/name``.
+
+    Refused writes count too; renewals of a Lease do not.
+    """
+    found = []
+    for entry in audit.requests_of(plane.audit_log, user, since):
+        about = entry.get("objectRef", {})
+        if entry["verb"] in ("get", "list", "watch") or about.get("namespace") != namespace:
+            continue
+        if about["resource"] != "leases":
+            part = f"/{about['subresource']}" if "subresource" in about else ""
+            found.append(f"{entry['verb']} {about['resource']}{part}/{about.get('name', '')}")
+    return found
 
 
 class OperatorProcess:

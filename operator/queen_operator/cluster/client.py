@@ -128,6 +128,19 @@ class Api:
             content_type="application/merge-patch+json",
         )
 
+    async def replace_spec(self, kind: Kind, namespace: str, name: str, uid: str, spec: Mapping[str, Any]) -> Object:
+        """Write a whole spec over that of the object with this UID; what the server allocated itself it keeps."""
+        return await self._call(
+            "PATCH",
+            kind.path(namespace, name),
+            query={"fieldManager": names.FIELD_MANAGER},
+            body=[
+                {"op": "test", "path": "/metadata/uid", "value": uid},
+                {"op": "replace", "path": "/spec", "value": spec},
+            ],
+            content_type="application/json-patch+json",
+        )
+
     async def write_status(self, namespace: str, name: str, body: Mapping[str, Any]) -> Object:
         """Replace the status of a QueenCluster; a stale resourceVersion is a Conflict."""
         path = names_path(namespace, name) + "/status"
@@ -176,7 +189,7 @@ class Api:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | str | None = None,
+        body: Mapping[str, Any] | list[Object] | str | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Object:
@@ -196,7 +209,7 @@ class Api:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | str | None = None,
+        body: Mapping[str, Any] | list[Object] | str | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
         timeout: aiohttp.ClientTimeout = CALL_TIMEOUT,  # noqa: ASYNC109 - handed to the transport

@@ -1,12 +1,15 @@
 """Writes of children, each guarded so that nothing of somebody else's is ever touched."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from queen_operator.api import names
-from queen_operator.cluster.client import Api, NotFound, Object
-from queen_operator.cluster.kinds import BY_NAME, CLAIM, Kind
+from queen_operator.cluster.client import Api, NotFound, Object, Refused
+from queen_operator.cluster.kinds import BUDGET, BY_NAME, CLAIM, DEPLOYMENT, SERVICE, Kind
 from queen_operator.cluster.store import Store
+
+UNPROCESSABLE: Final = 422
+_SPEC_IS_OURS: Final = (SERVICE, BUDGET, DEPLOYMENT)
 
 
 class ForeignObject(Exception):  # noqa: N818 - a finding, not a fault
@@ -49,7 +52,8 @@ async def apply_child(api: Api, store: Store, manifest: Mapping[str, Any], uid: 
     kind = BY_NAME[manifest["kind"]]
     namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
     cluster = manifest["metadata"]["labels"][names.CLUSTER_LABEL]
-    if store.find(kind, namespace, name) is None:
+    found = store.find(kind, namespace, name)
+    if found is None:
         try:
             found = await api.get(kind, namespace, name, metadata_only=True)
         except NotFound:
@@ -57,7 +61,15 @@ async def apply_child(api: Api, store: Store, manifest: Mapping[str, Any], uid: 
         owner = whose(kind, found, cluster, uid) if found is not None else None
         if owner is not None:
             raise ForeignObject(kind.name, name, owner)
-    answer = await api.apply(kind, manifest)
+    try:
+        answer = await api.apply(kind, manifest)
+    except Refused as error:
+        if found is None or error.status != UNPROCESSABLE or kind not in _SPEC_IS_OURS:
+            raise
+        # An apply leaves what others have set, even where the server refuses it beside our own fields: a port of the
+        # same name, a minAvailable, a second handler of a probe. Our spec as a whole takes it away.
+        await api.replace_spec(kind, namespace, name, found["metadata"]["uid"], manifest["spec"])
+        answer = await api.apply(kind, manifest)
     store.put(kind, answer)
     return answer
 

@@ -25,6 +25,8 @@ _MERGE_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 _CONTAINER_PORT_KEYS: Final = ("containerPort", "protocol")
 _SERVICE_PORT_KEYS: Final = ("port", "protocol")
 _KEY_DEFAULTS: Final = {"protocol": "TCP"}
+# Maps that server-side apply replaces as a whole: an entry that only the live one has changes what is selected.
+_WHOLE: Final = frozenset({".selector", ".matchLabels", ".nodeSelector"})
 _QUANTITY_FIELDS: Final = frozenset({".requests", ".limits"})
 _LONGEST_WORDS: Final = 120
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -42,10 +44,10 @@ class _Found:
 def difference(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> str | None:
     """Return the first place where ``live`` does not say what ``wanted`` says, with both values; None if there is none.
 
-    An entry that only ``live`` has is no difference, and a wanted empty value equals a missing one, since the server
-    drops it. Of the metadata only labels, annotations and owner references count; the annotation that says what a
-    template was made from does not: it is told apart by cause. Values of Secrets and environment variables are never
-    in the text. Source of the keys of lists: what server-side apply merges by.
+    An entry that only ``live`` has is no difference, save in a selector, and a wanted empty value equals a missing
+    one, since the server drops it. Of the metadata only labels, annotations and owner references count; the annotation
+    that says what a template was made from does not: it is told apart by cause. Values of Secrets and environment
+    variables are never in the text. Source of the keys of lists: what server-side apply merges by.
     """
     found = _first_difference(_what_counts(wanted), live, ())
     if found is None:
@@ -80,7 +82,8 @@ def _of_maps(wanted: Mapping[str, Any], live: Mapping[str, Any], path: Path) -> 
             found = _first_difference(value, live.get(name), (*path, _step(name)))
         if found is not None:
             return found
-    return None
+    beside = sorted(set(live) - set(wanted)) if path and path[-1] in _WHOLE else []
+    return _Found((*path, _step(beside[0])), None, live[beside[0]]) if beside else None
 
 
 def _of_lists(wanted: Sequence[Any], live: Sequence[Any], path: Path) -> _Found | None:

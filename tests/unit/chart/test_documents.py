@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from queen_operator.api.rule import nodes
 from queen_operator.api.rules import violations
 from queen_operator.api.spec import BrokerSpec, QueenClusterSpec
 from queen_operator.api.status import ConditionType, Phase, QueenClusterStatus
