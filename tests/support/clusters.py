@@ -53,11 +53,12 @@ def has(objects: Objects, wanted: set[tuple[str, str]]) -> Callable[[], bool]:
 
 
 def make_settled(objects: Objects, name: str = "orders", **spec: Any) -> None:
-    """Make a cluster with its Secret and return when every child is there and the status says so."""
+    """Make a cluster with its Secret and return when every child is there and the status has nothing more to tell."""
     if objects.get("Secret", SECRET) is None:
         objects.make(secret())
     objects.make(queen_cluster(name, **spec))
     wait_until(f"the children of {name}", has(objects, children(name, spec.get("replicas", 3))))
+    wait_until(f"a look at the database of {name}", lambda: _database_state(objects, name) == "ConnectionRefused")
     wait_until(f"the operator to rest at {name}", lambda: rests(objects, name))
 
 
@@ -69,6 +70,10 @@ def status(objects: Objects, name: str = "orders") -> Object:
 def condition(objects: Objects, kind: str, name: str = "orders") -> Object:
     """One condition of a cluster; an empty one when it has none of this type."""
     return next((item for item in status(objects, name).get("conditions", ()) if item["type"] == kind), {})
+
+
+def _database_state(objects: Objects, name: str) -> str:
+    return str(status(objects, name).get("database", {}).get("state", ""))
 
 
 def rests(objects: Objects, name: str = "orders") -> bool:

@@ -20,6 +20,7 @@ from lab import cache
 from lab.control_plane import ControlPlane
 from lab.kubectl import Kubectl
 from tests.support import audit
+from tests.support.objects import Objects
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -53,9 +54,9 @@ def rights_of_the_chart(plane: ControlPlane, namespace: str, watched: Sequence[s
 
 def install_account(plane: ControlPlane, namespace: str, watched: Sequence[str] = ()) -> Account:
     """Make the operator's namespace and its account with the chart's rights."""
-    kubectl = Kubectl(plane.kubeconfig)
-    kubectl.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
-    kubectl.apply(rights_of_the_chart(plane, namespace, watched), namespace)
+    Objects(plane.kubeconfig, namespace).make({"kind": "Namespace", "metadata": {"name": namespace}})
+    for item in rights_of_the_chart(plane, namespace, watched):
+        Objects(plane.kubeconfig, item["metadata"].get("namespace", namespace)).make(item)
     return Account(namespace, plane.kubeconfig_of_service_account(namespace, ACCOUNT), tuple(watched))
 
 
@@ -73,6 +74,12 @@ def writes(plane: ControlPlane, user: str, since: int, namespace: str) -> list[s
             part = f"/{about['subresource']}" if "subresource" in about else ""
             found.append(f"{entry['verb']} {about['resource']}{part}/{about.get('name', '')}")
     return found
+
+
+def written_on_children(plane: ControlPlane, user: str, since: int, namespace: str) -> set[str]:
+    """What a user wrote in a namespace, Events and the status of a QueenCluster aside."""
+    told = ("create events/", "update queenclusters/status/")
+    return {what for what in writes(plane, user, since, namespace) if not what.startswith(told)}
 
 
 class OperatorProcess:
@@ -126,6 +133,12 @@ class OperatorProcess:
                 return error.code, error.read().decode()
         except OSError:
             return 0, ""
+
+    def rounds(self) -> int:
+        """How many rounds went well so far."""
+        mark = 'controller_runtime_reconcile_total{result="success"} '
+        counted = (line.removeprefix(mark) for line in self.page("/metrics")[1].splitlines() if line.startswith(mark))
+        return int(float(next(counted, "0")))
 
     def leads(self) -> bool:
         """Whether it holds the Lease and works."""

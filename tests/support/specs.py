@@ -125,6 +125,19 @@ DATABASE = (
             " lower replicas or poolSize, or raise max_connections",
         ),
     ),
+    Case("spooling a frozen database", postgres(onFrozen="Spool")),
+    Case(
+        "spooling a frozen database with authentication and a token",
+        {**postgres(onFrozen="Spool"), "auth": {"enabled": True, "secret": _KEY, "adminTokenSecret": _KEY}},
+    ),
+    Case(
+        "spooling a frozen database with authentication and no token",
+        {**postgres(onFrozen="Spool"), "auth": {"enabled": True, "secret": _KEY}},
+        (
+            "spec.postgres.onFrozen: onFrozen: Spool needs auth.adminTokenSecret while auth.enabled is true:"
+            " maintenance mode is switched with a token of the role admin",
+        ),
+    ),
     Case("a CA with TLS", postgres(tls={"enabled": True, "caSecret": _KEY})),
     Case(
         "a CA without TLS",

@@ -29,7 +29,7 @@ docs/security.md gives the reason for each line, and a test compares the two.
   verbs: ["create", "delete", "get", "list", "patch", "watch"]
 - apiGroups: [""]
   resources: ["pods"]
-  verbs: ["list", "patch", "watch"]
+  verbs: ["delete", "list", "patch", "watch"]
 - apiGroups: [""]
   resources: ["secrets"]
   verbs: ["create", "get", "list", "patch", "watch"]

@@ -7,112 +7,28 @@ Cross-field rules live in ``rules.py`` and are checked by the API server.
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
-from queen_operator.api.units import (
-    DURATION_MAX_LENGTH,
-    DURATION_PATTERN,
-    QUANTITY_MAX_LENGTH,
-    QUANTITY_PATTERN,
-    check_quantity,
-)
+from queen_operator.api.fields import Annotations, Duration, Labels, Model, PullSecret, Quantity, SecretKey
+from queen_operator.api.postgres_spec import OnFrozen, PostgresSpec, PostgresTls
 
-Duration = Annotated[str, Field(pattern=DURATION_PATTERN, max_length=DURATION_MAX_LENGTH)]
-Quantity = Annotated[
-    str | int,
-    PlainValidator(check_quantity),
-    WithJsonSchema(
-        {
-            "maxLength": QUANTITY_MAX_LENGTH,
-            "minimum": 0,
-            "pattern": QUANTITY_PATTERN,
-            "x-kubernetes-int-or-string": True,
-        }
-    ),
+__all__ = [
+    "AccessMode",
+    "AuthSpec",
+    "BrokerSpec",
+    "EnvVar",
+    "Labels",
+    "LogLevel",
+    "Model",
+    "OnFrozen",
+    "PostgresSpec",
+    "PostgresTls",
+    "QueenClusterSpec",
+    "ResourcesSpec",
+    "SchedulingSpec",
+    "SecretKey",
+    "SpoolSpec",
 ]
-ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
-DataKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
-LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
-Labels = Annotated[dict[str, LabelValue], Field(max_length=32)]
-Annotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)]
-
-
-class Model(BaseModel):
-    """Frozen, camelCase on the wire; fields of a newer CRD are left alone so that a rollback can read them."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
-
-
-class SecretKey(Model):
-    """One key of a Secret in the cluster's namespace."""
-
-    name: ObjectName = Field(description="Name of the Secret, in the namespace of the QueenCluster.")
-    key: DataKey = Field(description="Key in the Secret.")
-
-
-class PasswordKey(SecretKey):
-    """A key that is called password unless the user says otherwise."""
-
-    key: DataKey = Field(default="password", description="Key in the Secret.")
-
-
-class CredentialsSecret(Model):
-    """A Secret with the keys host, port, dbname, user and password, as CloudNativePG writes it."""
-
-    name: ObjectName = Field(description="Name of the Secret, in the namespace of the QueenCluster.")
-
-
-class PullSecret(Model):
-    """A Secret for pulling images."""
-
-    name: ObjectName = Field(description="Name of the Secret, in the namespace of the QueenCluster.")
-
-
-class PostgresTls(Model):
-    """TLS to PostgreSQL."""
-
-    enabled: bool = Field(default=False, description="Require TLS for every connection to PostgreSQL.")
-    verify: bool = Field(
-        default=True, description="Verify the server's certificate. Ignored by the broker when caSecret is given."
-    )
-    ca_secret: SecretKey | None = Field(
-        default=None, description="PEM certificates to trust instead of the public ones; the content is handed over."
-    )
-
-
-class PostgresSpec(Model):
-    """The one PostgreSQL database that all brokers of the cluster share."""
-
-    host: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=253,
-        pattern=r"^[^\s/@]+$",
-        description="Host name or address of the primary; a read-only server is refused.",
-    )
-    port: int = Field(default=5432, ge=1, le=65535, description="Port of PostgreSQL.")
-    database: str = Field(default="queen", min_length=1, max_length=63, description="Name of the database.")
-    user: str = Field(default="queen", min_length=1, max_length=63, description="User that owns Queen's schemas.")
-    password_secret: PasswordKey | None = Field(default=None, description="Where the user's password is.")
-    credentials_secret: CredentialsSecret | None = Field(
-        default=None,
-        description="A Secret with host, port, dbname, user and password (CloudNativePG's keys) instead of the fields"
-        " above. A host given here, with its port, wins over the Secret's.",
-    )
-    tls: PostgresTls = Field(default_factory=PostgresTls, description="TLS to PostgreSQL.")
-    pool_size: int = Field(
-        default=28,
-        ge=20,
-        le=2000,
-        description="Largest number of connections of one broker. Three brokers with 28 fit a stock PostgreSQL.",
-    )
-    max_connections: int | None = Field(
-        default=None,
-        ge=1,
-        le=262143,
-        description="max_connections of the server, when known: replicas x (poolSize + 1) + 10 must fit into it.",
-    )
 
 
 class LogLevel(StrEnum):
@@ -203,6 +119,11 @@ class AuthSpec(Model):
     )
     issuer: str | None = Field(default=None, max_length=1024, description="Issuer that a token must name.")
     audience: str | None = Field(default=None, max_length=1024, description="Audience that a token must name.")
+    admin_token_secret: SecretKey | None = Field(
+        default=None,
+        description="A token with the role admin, for what the operator asks of brokers beyond health and metrics: the"
+        " mesh, and maintenance mode. Without it, with authentication on, the mesh is unknown. It restarts no broker.",
+    )
 
 
 class EncryptionSpec(Model):

@@ -10,7 +10,15 @@ from typing import Final
 
 from queen_operator.api.names import MAX_CLUSTER_NAME_LENGTH
 from queen_operator.api.rule import Message, Rule, Transition, cel_pattern
-from queen_operator.api.spec import AuthSpec, BrokerSpec, PostgresSpec, PostgresTls, QueenClusterSpec, SpoolSpec
+from queen_operator.api.spec import (
+    AuthSpec,
+    BrokerSpec,
+    OnFrozen,
+    PostgresSpec,
+    PostgresTls,
+    QueenClusterSpec,
+    SpoolSpec,
+)
 from queen_operator.api.units import DURATION_PATTERN, duration_ms, quantity
 
 _CONNECTIONS_KEPT_FREE: Final = 10
@@ -89,6 +97,23 @@ def _connections_rule() -> Rule:
             words=words,
         ),
         field=".postgres.maxConnections",
+    )
+
+
+def _frozen_rule() -> Rule:
+    return Rule(
+        at="spec",
+        cel='self.postgres.onFrozen != "Spool" || !self.auth.enabled || has(self.auth.adminTokenSecret)',
+        holds=lambda spec: (
+            spec.postgres.on_frozen is not OnFrozen.SPOOL
+            or not spec.auth.enabled
+            or spec.auth.admin_token_secret is not None
+        ),
+        message=Message(
+            "onFrozen: Spool needs auth.adminTokenSecret while auth.enabled is true:"
+            " maintenance mode is switched with a token of the role admin"
+        ),
+        field=".postgres.onFrozen",
     )
 
 
@@ -258,6 +283,7 @@ def spec_rules() -> tuple[Rule, ...]:
         *_name_rules(),
         _connections_rule(),
         *_postgres_rules(),
+        _frozen_rule(),
         *_duration_rules(),
         *_auth_rules(),
         _spool_size_rule(),

@@ -84,6 +84,13 @@ class DatabaseStatus(Model):
     max_connections: int | None = None
 
 
+class SpoolingStatus(Model):
+    """Maintenance mode that the operator turned on itself, and turns off again when PostgreSQL answers."""
+
+    since: Time
+    pods: tuple[str, ...] = Field(default=(), description="Pods that were told to spool.")
+
+
 class PlanStatus(Model):
     """What the operator does next, and why."""
 
@@ -104,5 +111,6 @@ class QueenClusterStatus(Model):
     version: str | None = Field(default=None, description="Version that all brokers run, or a range while they differ.")
     brokers: tuple[BrokerStatus, ...] = ()
     database: DatabaseStatus | None = None
+    spooling: SpoolingStatus | None = None
     plan: PlanStatus | None = None
     conditions: tuple[Condition, ...] = ()

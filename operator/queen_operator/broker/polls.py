@@ -35,6 +35,7 @@ _ALIVE: Final = "/metrics"
 _PAGE: Final = "/metrics/prometheus"
 _SPOOL: Final = "/spool"
 _MAINTENANCE: Final = "/api/v1/system/maintenance"
+_MESH: Final = "/internal/api/shared-state/stats"
 _NO_ANSWER: Final = (aiohttp.ClientError, OSError, ValueError)
 
 
@@ -135,6 +136,22 @@ class Polls:
             return False
         return answer.status == 200 and _confirmed_mode(answer.body) is enabled
 
+    async def servers_alive(self, pod_ip: str, token: str | None) -> int | None:
+        """How many other brokers this one hears on the mesh; ``None`` is unknown.
+
+        ``servers_alive`` is the only truth about the mesh: ``connected`` stays true with a wrong secret. Without peers
+        or without a bound port the broker says that there is no mesh, which is unknown here, not zero. The route needs
+        the role admin when JWT is on.
+        """
+        headers = {} if token is None else {"Authorization": f"Bearer {token.strip()}"}
+        limits = aiohttp.ClientTimeout(total=self._timeout_seconds)
+        try:
+            answer = await self._ask("GET", pod_ip, self._broker_port, _MESH, limits, headers)
+        except (TimeoutError, *_NO_ANSWER) as problem:
+            _log.debug("GET %s of %s: %s", _MESH, pod_ip, type(problem).__name__)
+            return None
+        return _alive_in(answer.body) if answer.status == 200 else None
+
     async def close(self) -> None:
         """Close the session; calls in flight and later ones end as unknown. Closing twice is harmless."""
         self._closed = True
@@ -198,6 +215,15 @@ async def _read(stream: aiohttp.StreamReader) -> tuple[bytes, bool]:
 
 def _is_ok(answer: _Answer | _Trouble) -> bool:
     return isinstance(answer, _Answer) and answer.status == 200
+
+
+def _alive_in(body: bytes) -> int | None:
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return None
+    alive = said.get("servers_alive") if isinstance(said, dict) and said.get("enabled") is True else None
+    return alive if isinstance(alive, int) and not isinstance(alive, bool) else None
 
 
 def _confirmed_mode(body: bytes) -> object:

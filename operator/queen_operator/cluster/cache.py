@@ -142,17 +142,22 @@ class Cache:
         kept = self._keep(item)
         if kept is None:
             return
+        before = self.items.get(key_of(kept))
         if gone:
             self._forget(kept)
         else:
             self._store(kept)
         self._on_change(self.kind, kept, gone)
+        if before is not None and group_of(before) != group_of(kept):
+            self._on_change(self.kind, before, True)  # a cluster has lost it: its label was taken off
 
     def _store(self, item: Object) -> None:
         key = key_of(item)
         known = self.items.get(key)
         if known is not None and version_of(known) > version_of(item):
             return  # our own write was answered before the watch brought what was there before it
+        if known is not None and group_of(known) != group_of(item):
+            self._forget(known)
         self.items[key] = item
         group = group_of(item)
         if group is not None:
@@ -160,8 +165,7 @@ class Cache:
 
     def _forget(self, item: Object) -> None:
         key = key_of(item)
-        self.items.pop(key, None)
-        group = group_of(item)
+        group = group_of(self.items.pop(key, item))
         if group is not None and group in self._groups:
             self._groups[group].pop(key[1], None)
             if not self._groups[group]:

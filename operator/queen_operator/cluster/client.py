@@ -241,6 +241,8 @@ async def connect(kubeconfig: str | None = None) -> Api:
     The service account's token is read again every minute, so that its rotation goes unnoticed.
     """
     configuration = type.__call__(Configuration)
+    # Every watch holds a connection: with the default of 100, sixteen namespaces would leave none for requests.
+    configuration.connection_pool_maxsize = 0
     if kubeconfig is not None:
         path = await asyncio.to_thread(lambda: str(Path(kubeconfig).expanduser()))
         await config.load_kube_config(config_file=path, client_configuration=configuration, persist_config=False)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+import aiohttp
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio.leaderelection import electionconfig, leaderelection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
@@ -19,21 +20,49 @@ LEASE_NAME: Final = "queen-operator"
 LEASE_SECONDS: Final = 30
 RENEW_DEADLINE_SECONDS: Final = 20
 RETRY_SECONDS: Final = 5
+# A last try of two requests that begins just before the deadline must end before the Lease does.
+CALL_SECONDS: Final = 4
 
 
 class Lock(LeaseLock):  # type: ignore[misc]  # the library has no types
-    """The library's lock on a Lease, whose creation it sends with an argument that its own client refuses."""
+    """The library's lock on a Lease, with an end to every request, and trouble of the network as an ordinary failure.
+
+    The library waits five minutes for an answer, so that another process would lead beside this one, and lets a
+    refused connection end the work of a leader that has the whole renew deadline left.
+    """
+
+    async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
+        """Read the Lease: True and its record, or False and what went wrong."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                found: tuple[bool, Any] = await super().get(name, namespace)
+                return found
+        except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
+            return False, kubernetes_client.ApiException(status=0, reason=repr(error))
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        """Make the Lease; False when another process was faster or the server does not take it."""
+        """Make the Lease; False when another process was faster or the server does not take it.
+
+        The library's own sends an argument that its own client refuses.
+        """
         metadata = kubernetes_client.V1ObjectMeta(name=name)
         body = kubernetes_client.V1Lease(metadata=metadata, spec=self.update_lease(election_record))
         try:
-            await self.api_instance.create_namespaced_lease(namespace, body)
-        except kubernetes_client.ApiException as error:
-            logger.warning("the Lease %s/%s was not made: %s", namespace, name, error.reason)
+            async with asyncio.timeout(CALL_SECONDS):
+                await self.api_instance.create_namespaced_lease(namespace, body)
+        except (kubernetes_client.ApiException, aiohttp.ClientError, OSError) as error:
+            logger.warning("the Lease %s/%s was not made: %r", namespace, name, error)
             return False
         return True
+
+    async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
+        """Renew or take the Lease; False when that did not succeed."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return bool(await super().update(name, namespace, updated_record))
+        except (aiohttp.ClientError, OSError) as error:
+            logger.warning("the Lease %s/%s was not renewed: %r", namespace, name, error)
+            return False
 
 
 Work = Callable[[], Coroutine[Any, Any, None]]

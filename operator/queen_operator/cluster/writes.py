@@ -58,9 +58,9 @@ async def apply_child(api: Api, store: Store, manifest: Mapping[str, Any], uid: 
             found = await api.get(kind, namespace, name, metadata_only=True)
         except NotFound:
             found = None
-        owner = whose(kind, found, cluster, uid) if found is not None else None
-        if owner is not None:
-            raise ForeignObject(kind.name, name, owner)
+    owner = whose(kind, found, cluster, uid) if found is not None else None
+    if owner is not None:
+        raise ForeignObject(kind.name, name, owner)
     try:
         answer = await api.apply(kind, manifest)
     except Refused as error:

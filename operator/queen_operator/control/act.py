@@ -10,12 +10,14 @@ from typing import Any, Final, assert_never
 
 from queen_operator.api import names
 from queen_operator.api.cluster import ParsedCluster
+from queen_operator.broker.polls import Polls
 from queen_operator.cluster.cache import version_of
 from queen_operator.cluster.client import Api, Conflict, NotFound, Refused
 from queen_operator.cluster.events import Events
-from queen_operator.cluster.kinds import BY_NAME, SECRET
+from queen_operator.cluster.kinds import BY_NAME, POD, SECRET
 from queen_operator.cluster.store import Store
-from queen_operator.cluster.writes import ForeignObject, apply_child, patch_pod
+from queen_operator.cluster.writes import ForeignObject, apply_child, patch_pod, whose
+from queen_operator.control import secrets as cluster_secrets
 from queen_operator.control.memory import Memory, Refusal
 from queen_operator.manifests.render import mesh_secret
 from queen_operator.planning.actions import (
@@ -23,10 +25,12 @@ from queen_operator.planning.actions import (
     ApplyChildren,
     CloseToPushes,
     DeleteChild,
+    FreeFromBackoff,
     GenerateMeshSecret,
     OpenToPushes,
     Rest,
     RestartBroker,
+    SwitchMaintenance,
     Wait,
 )
 from queen_operator.planning.reasons import EventReason
@@ -46,6 +50,7 @@ class Hands:
     api: Api
     store: Store
     events: Events
+    polls: Polls
 
 
 async def act(
@@ -55,6 +60,30 @@ async def act(
 
     Raises ApiError (Unavailable) when the server does not answer; what it refuses is remembered with its words.
     """
+    match action:
+        case ApplyChildren() | GenerateMeshSecret() | DeleteChild():
+            return await _act_on_children(hands, memory, cluster, wanted, action, now)
+        case OpenToPushes() | CloseToPushes() | SwitchMaintenance() | FreeFromBackoff():
+            return await _act_on_pods(hands, memory, cluster, action, now)
+        case RestartBroker(manifest=manifest, message=message):
+            done = await _apply_one(hands, memory, cluster, manifest, now)
+            if done:
+                await _tell(hands, memory, EventReason.BROKER_RESTARTED, message)
+            return done
+        case Wait() | Rest():
+            return False
+        case _:
+            assert_never(action)
+
+
+async def _act_on_children(
+    hands: Hands,
+    memory: Memory,
+    cluster: ParsedCluster,
+    wanted: Wanted,
+    action: ApplyChildren | GenerateMeshSecret | DeleteChild,
+    now: datetime,
+) -> bool:
     match action:
         case ApplyChildren(manifests=manifests, event=event, message=message):
             done = await _apply_all(hands, memory, cluster, manifests, now)
@@ -67,21 +96,43 @@ async def act(
             await hands.api.delete(BY_NAME[kind], cluster.namespace, name, uid)
             await _tell(hands, memory, EventReason.CHILD_DELETED, message)
             return False  # the watch brings its end
+
+
+async def _act_on_pods(
+    hands: Hands,
+    memory: Memory,
+    cluster: ParsedCluster,
+    action: OpenToPushes | CloseToPushes | SwitchMaintenance | FreeFromBackoff,
+    now: datetime,
+) -> bool:
+    match action:
         case OpenToPushes(pod=pod, uid=uid):
             opening = {"labels": {names.PUSH_LABEL: "true"}, "annotations": {LEAVING_ANNOTATION: None}}
             return await _patch_pod(hands, cluster, pod, uid, opening)
         case CloseToPushes(pod=pod, uid=uid, leaving_since=since):
             closing = {"labels": {names.PUSH_LABEL: None}, "annotations": {LEAVING_ANNOTATION: since} if since else {}}
             return await _patch_pod(hands, cluster, pod, uid, closing)
-        case RestartBroker(manifest=manifest, message=message):
-            done = await _apply_one(hands, memory, cluster, manifest, now)
-            if done:
-                await _tell(hands, memory, EventReason.BROKER_RESTARTED, message)
-            return done
-        case Wait() | Rest():
-            return False
-        case _:
-            assert_never(action)
+        case SwitchMaintenance():
+            return await _switch_maintenance(hands, memory, cluster, action, now)
+        case FreeFromBackoff(pod=pod, uid=uid, message=message):
+            await hands.api.delete(POD, cluster.namespace, pod, uid)
+            await _tell(hands, memory, EventReason.BROKER_FREED, message)
+            return False  # the watch brings its end
+
+
+async def _switch_maintenance(
+    hands: Hands, memory: Memory, cluster: ParsedCluster, action: SwitchMaintenance, now: datetime
+) -> bool:
+    """Tell every pod at once; an answer is not waited for, since on a frozen database it comes at the thaw."""
+    await _tell(hands, memory, action.event, action.message, warning=action.enabled)
+    token = cluster_secrets.admin_token(memory, cluster.spec)
+    async with asyncio.TaskGroup() as group:
+        for name, ip in action.pods:
+            group.create_task(hands.polls.set_maintenance(ip, action.enabled, token))
+            pod = hands.store.find(POD, cluster.namespace, name)
+            if pod is not None and not action.enabled:
+                memory.nudged[pod["metadata"]["uid"]] = now
+    return False
 
 
 async def _tell(hands: Hands, memory: Memory, reason: EventReason, message: str, *, warning: bool = False) -> None:
@@ -143,9 +194,13 @@ async def _generate_mesh_secret(
         if done:
             hands.store.mark_stale(cluster.namespace, cluster.name, [name])
         return done
-    labels = existing["metadata"].get("labels") or {}
-    if labels.get(names.CLUSTER_LABEL) == cluster.name:
+    if (existing["metadata"].get("labels") or {}).get(names.CLUSTER_LABEL) == cluster.name:
         hands.store.put(SECRET, existing)
+        return True
+    if whose(SECRET, existing, cluster.name, cluster.uid) is None:
+        # Ours, and only its label was taken off: the value stays, since brokers run with it.
+        meta = {"uid": existing["metadata"]["uid"], "labels": names.cluster_labels(cluster.name)}
+        hands.store.put(SECRET, await hands.api.merge(SECRET, cluster.namespace, name, {"metadata": meta}))
         return True
     words = "it is not labeled as this cluster's; name it in spec.mesh.secret to use it"
     memory.foreign["Secret", name] = Refusal(words, now + FOREIGN_AGAIN_AFTER)

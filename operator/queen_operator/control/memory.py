@@ -9,6 +9,7 @@ from queen_operator.planning.wanted import Wanted
 
 # One missed poll does not make a spool unknown in the status; a guard asks for a younger answer (planning.guards).
 ANSWER_KEEPS = timedelta(seconds=25)
+NUDGE_AGAIN_AFTER = timedelta(seconds=30)
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Memory:
     foreign: dict[tuple[str, str], Refusal] = field(default_factory=dict)
     wanted_key: tuple[Any, ...] | None = None
     wanted: Wanted | None = None
+    nudged: dict[str, datetime] = field(default_factory=dict)
     busy: bool = True  # something is being changed or is wrong: look often
 
     def take_spool(self, uid: str, spool: Spool | None) -> None:
@@ -53,8 +55,10 @@ class Memory:
         before = self.spools.get(uid)
         if known is None or spool.files > known.first_files:
             self.replays[uid] = Replay(spool.files, spool.asked_at)
-        elif before is not None and spool.files < before.files:
-            self.replays[uid] = Replay(known.first_files, spool.asked_at)
+        elif spool.empty or (before is not None and spool.files < before.files):
+            gone = max(1, before.files - spool.files) if before is not None else 1
+            seconds = (spool.asked_at - known.progress_at).total_seconds() / gone
+            self.replays[uid] = Replay(known.first_files, spool.asked_at, 0.0 if spool.empty else seconds)
         self.spools[uid] = spool
 
     def fresh_spools(self, now: datetime) -> dict[str, Spool]:
@@ -64,6 +68,11 @@ class Memory:
     def fresh_pages(self, now: datetime) -> dict[str, BrokerPage]:
         """Metrics pages young enough to be called known."""
         return {uid: page for uid, page in self.pages.items() if now - page.asked_at <= ANSWER_KEEPS}
+
+    def lately_nudged(self, now: datetime) -> frozenset[str]:
+        """Pods that were told to leave maintenance mode so lately that an effect cannot be seen yet."""
+        self.nudged = {uid: at for uid, at in self.nudged.items() if now - at < NUDGE_AGAIN_AFTER}
+        return frozenset(self.nudged)
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is remembered of pods that are gone."""

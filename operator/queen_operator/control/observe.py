@@ -22,7 +22,8 @@ MESH_DESIGNED_FOR: Final = 3
 async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster, now: datetime) -> Observed:
     """Return this round's view. Raises ApiError when a changed Secret cannot be read: then nothing is known of it."""
     wanted_keys = references(cluster.name, cluster.spec)
-    await secrets.read_secrets(api, store, memory, cluster.namespace, cluster.name, wanted_keys)
+    read = (*wanted_keys, *secrets.token_reference(cluster.spec))
+    await secrets.read_secrets(api, store, memory, cluster.namespace, cluster.name, read)
     mesh = names.mesh_secret_name(cluster.name) if cluster.spec.mesh.secret is None else ""
     sorted_out = _Sorted(store, cluster)
     foreign = memory.standing(memory.foreign, now) | sorted_out.foreign
@@ -41,6 +42,8 @@ async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster
         foreign=foreign,
         refused=memory.standing(memory.refused, now),
         warnings=_warnings(cluster),
+        nudged=memory.lately_nudged(now),
+        token_missing=cluster.spec.auth.enabled and secrets.admin_token(memory, cluster.spec) is None,
     )
 
 

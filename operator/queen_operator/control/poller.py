@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -55,22 +56,25 @@ class Poller:
         pods = [read_pod(item) for item in items]
         self._memory.forget_pods({pod.uid for pod in pods})
         now = datetime.now(UTC)
+        token = secrets.admin_token(self._memory, cluster.spec)
         async with asyncio.TaskGroup() as group:
             for pod in pods:
                 if pod.ip is not None and not pod.leaving:
-                    group.create_task(self._ask(pod, pod.ip, now))
+                    group.create_task(self._ask(pod, pod.ip, token, now))
             connection = secrets.connection(self._memory, cluster.name, cluster.spec)
             if connection is not None and self._database_due(pods, now):
                 group.create_task(self._ask_database(connection, cluster.namespace, now))
 
-    async def _ask(self, pod: Pod, ip: str, now: datetime) -> None:
+    async def _ask(self, pod: Pod, ip: str, token: str | None, now: datetime) -> None:
         if pod.keeper is not None and pod.keeper.running:
             self._memory.take_spool(pod.uid, await self._polls.spool(ip, now))
         if pod.broker_started:
             # On a frozen database each call that needs it hangs on a connection that pushes need.
             seen = self._memory.database
             frozen = seen is not None and seen.state is DatabaseState.FROZEN
-            self._memory.pages[pod.uid] = await self._polls.page(ip, now, ask_database=not frozen)
+            page = await self._polls.page(ip, now, ask_database=not frozen)
+            alive = None if frozen else await self._polls.servers_alive(ip, token)
+            self._memory.pages[pod.uid] = replace(page, servers_alive=alive)
 
     def _database_due(self, pods: list[Pod], now: datetime) -> bool:
         seen = self._memory.database

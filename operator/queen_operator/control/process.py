@@ -96,9 +96,9 @@ class Operator:
         self.leading = True
         metrics.LEADER.labels(LEASE_NAME).set(1)
         logger.info("leading as %s", self.options.identity)
-        hands = Hands(self.api, self.store, Events(self.api, self.options.identity))
+        hands = Hands(self.api, self.store, Events(self.api, self.options.identity), self.polls)
         slots = asyncio.Semaphore(PARALLEL_ROUNDS)
-        self.workers.use(Tools(hands, self.polls, self.options.keeper_image, slots))
+        self.workers.use(Tools(hands, self.options.keeper_image, slots))
         async with asyncio.TaskGroup() as group:
             group.create_task(self.store.run())
             await self.store.wait_synced()

@@ -147,6 +147,18 @@ async def as_brokers_see_it(found: Connection, namespace: str) -> Connection:
     return replace(found, host=qualified)
 
 
+def token_reference(spec: QueenClusterSpec) -> tuple[Reference, ...]:
+    """The key with the operator's own token: read like the others, but no broker needs it or restarts for it."""
+    key = spec.auth.admin_token_secret
+    return (Reference(key.name, key.key, "admin token"),) if spec.auth.enabled and key is not None else ()
+
+
+def admin_token(memory: Memory, spec: QueenClusterSpec) -> str | None:
+    """The operator's token for the brokers, None when there is none or none is needed."""
+    found = token_reference(spec)
+    return _text(memory, found[0].secret, found[0].key) if found else None
+
+
 def _text(memory: Memory, secret: str, key: str) -> str | None:
     content = memory.secrets.get(secret)
     value = content.values.get(key) if content is not None else None

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from queen_operator.api.cluster import InvalidSpec, ParsedCluster, parse
-from queen_operator.broker.polls import Polls
 from queen_operator.cluster.cache import version_of
 from queen_operator.cluster.client import ApiError, Conflict, NotFound
 from queen_operator.control import metrics
@@ -34,7 +33,6 @@ class Tools:
     """What all workers share."""
 
     hands: Hands
-    polls: Polls
     keeper_image: str
     slots: asyncio.Semaphore  # bounds the rounds that run at once
 
@@ -45,7 +43,7 @@ class Worker:
     def __init__(self, tools: Tools, resource: dict[str, Any]) -> None:
         self._tools = tools
         self.memory = Memory(resource)
-        self._poller = Poller(tools.polls, tools.hands.store, self.memory)
+        self._poller = Poller(tools.hands.polls, tools.hands.store, self.memory)
         self._wake = asyncio.Event()
         self._wake.set()
         self._poller.kick()
@@ -152,7 +150,8 @@ class Worker:
         draining = any(not spool.empty for spool in observed.spools.values())
         self.memory.busy = draining or status["phase"] != "Ready" or not isinstance(action, Rest)
         # The status first: who reads it knows what is about to be done, and why, before it is done.
-        await self._write(status)
+        if not await self._write(status):
+            return AGAIN_SECONDS
         acted = await act(tools.hands, self.memory, cluster, wanted, action, now)
         match action:
             case Rest():
@@ -162,25 +161,26 @@ class Worker:
             case _:
                 return 0.0 if acted else AGAIN_SECONDS
 
-    async def _write(self, status: dict[str, Any]) -> None:
+    async def _write(self, status: dict[str, Any]) -> bool:
+        """Write what differs; False when the resource is not any more what this round looked at."""
         resource = self.memory.resource
         before = resource.get("status") or {}
         if same_status(before, status):
-            return
+            return True
         meta = resource["metadata"]
         try:
             answer = await self._tools.hands.api.write_status(
                 meta["namespace"], meta["name"], {**resource, "status": status}
             )
-        except Conflict:
-            # The user changed it meanwhile; kopf brings the new one and wakes us.
-            return
-        except NotFound:
-            return
+        except (Conflict, NotFound):
+            # The user changed or deleted it meanwhile; kopf brings that and wakes us. To act now would be to restart a
+            # broker for a spec that is past, or to bring back children that Kubernetes collects.
+            return False
         answer["metadata"].pop("managedFields", None)
         if self.memory.resource is resource:
             self.memory.resource = answer
         await self._tell_transitions(before, status)
+        return True
 
     async def _tell_transitions(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         """An Event when a dead end or the database's state begins or ends."""
@@ -190,6 +190,9 @@ class Worker:
             message = (after.get("database") or {}).get("message") or "PostgreSQL answers."
             text = f"PostgreSQL: {was} before, {now} now. {message}"
             await events.tell(self.memory.resource, EventReason.DATABASE, text, warning=now != "Reachable")
+        spools, were = _condition(after, "SpoolEmpty") or {}, _condition(before, "SpoolEmpty") or {}
+        if spools.get("reason") == Reason.QUARANTINED and were.get("reason") != Reason.QUARANTINED:
+            await events.tell(self.memory.resource, EventReason.QUARANTINED, spools["message"], warning=True)
         stalled = _condition(after, "Stalled")
         if stalled is not None and _condition(before, "Stalled") is None:
             await events.tell(self.memory.resource, EventReason.STALLED, stalled["message"], warning=True)

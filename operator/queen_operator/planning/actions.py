@@ -66,6 +66,28 @@ class RestartBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class SwitchMaintenance:
+    """Switch maintenance mode at these pods (name, IP), without waiting for an answer.
+
+    On: pushes are spooled while PostgreSQL is frozen. Off: every drain goes on.
+    """
+
+    enabled: bool
+    pods: tuple[tuple[str, str], ...]
+    event: EventReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FreeFromBackoff:
+    """Delete a pod whose broker container waits out kubelet's back-off although its cause is gone; nothing is lost."""
+
+    pod: str
+    uid: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Do nothing now: ``message`` is what the user reads, ``stalled`` that only a person can end it."""
 
@@ -81,4 +103,15 @@ class Rest:
     """Nothing to do."""
 
 
-Action = ApplyChildren | GenerateMeshSecret | DeleteChild | OpenToPushes | CloseToPushes | RestartBroker | Wait | Rest
+Action = (
+    ApplyChildren
+    | GenerateMeshSecret
+    | DeleteChild
+    | OpenToPushes
+    | CloseToPushes
+    | RestartBroker
+    | SwitchMaintenance
+    | FreeFromBackoff
+    | Wait
+    | Rest
+)

@@ -157,10 +157,16 @@ def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker,
         live = broker.deployment
         if live is not None:
             pairs.append(("Deployment", name, _with_live_template(manifest, live), live))
-        elif usable and not broker.leaving:
+        elif usable and not broker.leaving and _has_its_claim(observed, wanted, index):
             # While an old pod drains, a new Deployment would put a second pod beside it within milliseconds.
             pairs.append(("Deployment", name, manifest, None))
     return pairs
+
+
+def _has_its_claim(observed: Observed, wanted: Wanted, index: int) -> bool:
+    """A pod would mount whatever claim has the name: somebody else's files would be replayed into our database."""
+    claim = observed.claims.get(names.claim_name(wanted.context.name, index))
+    return claim is not None and "deletionTimestamp" not in claim["metadata"]
 
 
 def _with_live_template(manifest: Manifest, live: JsonObject) -> Manifest:

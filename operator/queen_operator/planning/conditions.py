@@ -1,7 +1,7 @@
 """One pure function per condition. Each reads the findings of the round and gives status, reason and sentence."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from queen_operator.api.status import ConditionType
 from queen_operator.planning.actions import RestartBroker, Wait
@@ -100,7 +100,18 @@ def database_reachable(findings: Findings) -> Verdict:
         return "True", Reason.REACHABLE, database.message or "PostgreSQL answers."
     if database.state is DatabaseState.UNKNOWN:
         return "Unknown", Reason.DATABASE_UNKNOWN, database.message
-    return "False", database.state, f"{database.message.rstrip('.')}. {held}".strip()
+    words = (f"{database.message.rstrip('.')}.", REMEDIES.get(database.state, ""), held)
+    return "False", database.state, " ".join(word for word in words if word)
+
+
+REMEDIES: Final = {
+    DatabaseState.REFUSED: "Pushes through the push Service are spooled; the brokers need nothing.",
+    DatabaseState.FROZEN: "Pushes hang until it answers or refuses; with postgres.onFrozen: Spool they are spooled.",
+    DatabaseState.READ_ONLY: "Spool files are quarantined meanwhile: point postgres.host at the primary, then requeue.",
+    DatabaseState.REJECTED: "Correct credentials, database or TLS; one broker tries the change first.",
+    DatabaseState.TOO_MANY_CONNECTIONS: "Raise max_connections or lower postgres.poolSize.",
+    DatabaseState.UNSUPPORTED_VERSION: "Brokers need PostgreSQL 14 or later.",
+}
 
 
 def held_by_spools(brokers: tuple[Broker, ...]) -> str:

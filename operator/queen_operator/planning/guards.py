@@ -17,6 +17,8 @@ from queen_operator.planning.views import Broker
 
 # During a rollout keepers are asked every two seconds: three missed answers make a spool unknown.
 FRESH: Final = timedelta(seconds=7)
+# A peer that comes is heard within 5 s, its longest pause between dials; one that was killed is dropped after 5 s.
+MESH_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,22 @@ def why_own_spool_is_not_empty(scene: Scene) -> Hold | None:
     return Hold(Reason.SPOOL_STUCK if stuck else Reason.SPOOL_DRAINING, words + ".", stalled=stuck)
 
 
+def why_mesh_is_incomplete(scene: Scene) -> Hold | None:
+    """Without the mesh a message waits seconds at the wrong broker: let a newcomer be heard before the next one goes.
+
+    Only for a while after the last one became Ready: brokers with the old and the new secret never hear each other,
+    and a rollout of the secret must not wait for that.
+    """
+    members = (scene.candidate, *scene.others)
+    young = not all(broker.ready_for(MESH_SECONDS, scene.observed.now) for broker in members)
+    for broker in members:
+        alive = broker.page.servers_alive if broker.page is not None else None
+        if young and alive is not None and alive < len(scene.others):
+            words = f"{broker.name} hears {alive} of {len(scene.others)} other brokers on the mesh yet."
+            return Hold(Reason.MESH_INCOMPLETE, words)
+    return None
+
+
 Guard = Callable[[Scene], Hold | None]
 
 GUARDS: tuple[Guard, ...] = (
@@ -142,6 +160,7 @@ GUARDS: tuple[Guard, ...] = (
     why_maintenance_is_on,
     why_others_hold_a_spool,
     why_own_spool_is_not_empty,
+    why_mesh_is_incomplete,
 )
 
 

@@ -55,6 +55,7 @@ class BrokerPage:
     failed_writes: int | None = None
     database_healthy: bool | None = None
     cluster_series: bool | None = None  # queen_cluster_* present: the page's own database read worked
+    servers_alive: int | None = None  # other brokers that it hears on the mesh; needs an admin token when JWT is on
 
 
 class DatabaseState(StrEnum):
@@ -102,6 +103,7 @@ class Replay:
 
     first_files: int
     progress_at: datetime
+    last_step_seconds: float = 0.0  # how long the last file took
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +132,7 @@ class Observed:
     refused: Mapping[tuple[str, str], str] = field(default_factory=dict)
     # What the spec may do and should not: told with a Ready cluster, never in the way of anything.
     warnings: tuple[str, ...] = ()
+    # Pods whose stuck drain was set going lately: not again at once.
+    nudged: frozenset[str] = frozenset()
+    # A token is needed for maintenance mode (JWT is on) and none is there.
+    token_missing: bool = False

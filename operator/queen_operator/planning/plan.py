@@ -1,13 +1,15 @@
 """The decision of a round: what is observed and what is wanted in, exactly one action out.
 
-The order is the order of safety. Pods that leave stop getting pushes before anything else; what is missing is made
-before anything is changed; a running broker is stopped last, behind every guard.
+The order is the order of safety. Pods that leave stop getting pushes before anything else; then pushes that hang are
+helped into the spool; what is missing is made before anything is changed; a running broker is stopped last, behind
+every guard.
 """
 
 from queen_operator.planning.actions import Action, CloseToPushes, OpenToPushes, Rest, RestartBroker, Wait
 from queen_operator.planning.children import out_of_date, plan_children
 from queen_operator.planning.observed import Observed
 from queen_operator.planning.reasons import Reason
+from queen_operator.planning.rescue import plan_rescue
 from queen_operator.planning.restarts import plan_restarts
 from queen_operator.planning.views import Broker, read_brokers
 from queen_operator.planning.wanted import Wanted
@@ -22,9 +24,9 @@ def decide(observed: Observed, wanted: Wanted) -> Action:
     leaving = _leaving_pod_gets_pushes(brokers)
     if leaving is not None:
         return leaving
-    children = plan_children(observed, wanted, brokers)
-    if children is not None:
-        return children
+    prepared = plan_rescue(observed, wanted, brokers) or plan_children(observed, wanted, brokers)
+    if prepared is not None:
+        return prepared
     late = out_of_date(observed, wanted, brokers)
     restart = plan_restarts(observed, wanted, brokers, late)
     opened = _started_pod_without_pushes(brokers, restart)

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     MAINTENANCE = "MaintenanceMode"
     DATABASE_AWAY = "DatabaseAway"  # the detail is the database's own state
     DATABASE_UNKNOWN = "DatabaseUnknown"
+    MESH_INCOMPLETE = "MeshIncomplete"  # a broker does not hear all others yet
     CONNECTION_TRIED = "ConnectionTried"  # one broker tries the new connection, the others wait for it
     SECRET_MISSING = "SecretMissing"  # noqa: S105 - a reason, not a password
     SECRET_INVALID = "SecretInvalid"  # noqa: S105
@@ -54,5 +55,10 @@ class EventReason(StrEnum):
     CHILD_DELETED = "ChildDeleted"
     BROKER_RESTARTED = "BrokerRestarted"
     CLAIM_LOST = "SpoolClaimLost"
+    BROKER_FREED = "BrokerFreed"  # a crash-looping pod was replaced, since PostgreSQL is back
+    SPOOLING_STARTED = "SpoolingStarted"
+    SPOOLING_ENDED = "SpoolingEnded"
+    DRAIN_STARTED = "DrainStarted"
+    QUARANTINED = "Quarantined"
     STALLED = "Stalled"
     DATABASE = "DatabaseChanged"

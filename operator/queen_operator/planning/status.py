@@ -13,13 +13,15 @@ from queen_operator.api.status import (
     Phase,
     PlanStatus,
     QueenClusterStatus,
+    SpoolingStatus,
     SpoolStatus,
 )
 from queen_operator.planning import conditions
-from queen_operator.planning.actions import Action, Rest, RestartBroker, Wait
+from queen_operator.planning.actions import Action, Rest, RestartBroker, SwitchMaintenance, Wait
 from queen_operator.planning.findings import Findings
 from queen_operator.planning.observed import DatabaseState, JsonObject, Observed
 from queen_operator.planning.reasons import Reason
+from queen_operator.planning.rescue import spooling, still_spooling
 from queen_operator.planning.views import Broker
 
 Truth = Literal["True", "False", "Unknown"]
@@ -78,6 +80,7 @@ def make_status(findings: Findings) -> dict[str, Any]:
         version=_version(findings),
         brokers=tuple(_broker(broker, findings) for broker in findings.brokers),
         database=_database(findings),
+        spooling=_spooling(findings),
         plan=_plan(findings.action),
         conditions=tuple(collected.made),
     )
@@ -209,6 +212,19 @@ def _database(findings: Findings) -> DatabaseStatus:
         version=database.version or before.get("version"),
         max_connections=database.max_connections or before.get("maxConnections"),
     )
+
+
+def _spooling(findings: Findings) -> SpoolingStatus | None:
+    """What is remembered of maintenance mode that the operator turned on, until every broker has it off again."""
+    before = spooling(findings.observed)
+    told = tuple((before or {}).get("pods") or ())
+    action = findings.action
+    if isinstance(action, SwitchMaintenance) and action.enabled:
+        since = before["since"] if before is not None else zulu(findings.observed.now)
+        return SpoolingStatus(since=since, pods=(*told, *(name for name, _ in action.pods)))
+    if before is None or not still_spooling(findings.observed, findings.brokers):
+        return None
+    return SpoolingStatus(since=before["since"], pods=told)
 
 
 def _plan(action: Action) -> PlanStatus:

@@ -50,6 +50,7 @@ class Container:
     reason: str  # of waiting or terminated, empty while running
     message: str
     last_message: str  # of the previous termination: the broker's FATAL line
+    ended: datetime | None  # when the previous run ended
 
 
 def _container(statuses: Iterable[JsonObject], name: str) -> Container | None:
@@ -66,6 +67,7 @@ def _container(statuses: Iterable[JsonObject], name: str) -> Container | None:
                 reason=str(stopped.get("reason", "")),
                 message=str(stopped.get("message", "")),
                 last_message=str(last.get("message", "")).strip(),
+                ended=parse_time(last.get("finishedAt")),
             )
     return None
 

@@ -58,6 +58,12 @@ def objects(new_namespace: Callable[[], Objects]) -> Objects:
     return new_namespace()
 
 
+@pytest.fixture
+def account(plane: ControlPlane, objects: Objects) -> Account:
+    """The account of an operator for this test's namespace alone."""
+    return install_account(plane, f"{objects.namespace}-ops", [objects.namespace])
+
+
 @pytest.fixture(scope="session")
 def cluster_wide_account(plane: ControlPlane) -> Account:
     """The account of an operator for all namespaces."""

@@ -19,7 +19,7 @@ from tests.support.clusters import (
     versions,
 )
 from tests.support.objects import Object, Objects
-from tests.support.operators import OperatorProcess, writes
+from tests.support.operators import OperatorProcess, written_on_children
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -38,11 +38,11 @@ def test_a_minimal_cluster_gets_every_child_and_its_pods(objects: Objects) -> No
         assert owners == ([] if kind == "PersistentVolumeClaim" else [("QueenCluster", uid, True)]), (kind, name)
     # The controllers make them under Pod Security "restricted", or not at all.
     wait_until("three pods", lambda: len(objects.all("Pod")) == 3)
+    pods = set(objects.all("Pod"))
+    wait_until("the pods in the status", lambda: {broker.get("pod") for broker in status(objects)["brokers"]} == pods)
+    wait_until("the database in the status", lambda: status(objects)["database"]["state"] == "ConnectionRefused")
     wait_until("the operator to rest", lambda: rests(objects))
-    told = status(objects)
-    assert [broker["name"] for broker in told["brokers"]] == ["orders-0", "orders-1", "orders-2"]
-    assert {broker["pod"] for broker in told["brokers"]} == set(objects.all("Pod"))
-    assert told["database"]["state"] == "ConnectionRefused"
+    assert [broker["name"] for broker in status(objects)["brokers"]] == ["orders-0", "orders-1", "orders-2"]
 
 
 def _made_again(objects: Objects, kind: str, name: str, uid: str) -> bool:
@@ -107,6 +107,9 @@ EDITS: dict[str, tuple[str, str, str, Object]] = {
     "our label on a Deployment": (
         "Deployment", "orders-2", "", {"metadata": {"labels": {names.MANAGED_BY_LABEL: "Helm"}}}
     ),
+    "the cluster's label on the mesh Secret": (
+        "Secret", "orders-mesh", "", {"metadata": {"labels": {names.CLUSTER_LABEL: None}}}
+    ),
     "the label of a claim": (
         "PersistentVolumeClaim", "orders-spool-0", "", {"metadata": {"labels": {names.BROKER_LABEL: "7"}}}
     ),
@@ -152,11 +155,8 @@ def test_labels_and_annotations_of_others_stay_on_children_without_a_fight(
             lambda: objects.there("PodDisruptionBudget", "orders")["spec"]["maxUnavailable"] == 1,
         )
 
-    written = writes(plane, operator.account.user, before, objects.namespace)
-    children_written = {
-        what for what in written if not what.startswith(("create events", "update queenclusters/status"))
-    }
-    assert children_written == {"patch poddisruptionbudgets/orders"}
+    written = written_on_children(plane, operator.account.user, before, objects.namespace)
+    assert written == {"patch poddisruptionbudgets/orders"}
     for kind, name in children():
         meta = objects.there(kind, name)["metadata"]
         assert meta["labels"].items() >= foreign["labels"].items(), (kind, name)

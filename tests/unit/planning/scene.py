@@ -1,5 +1,6 @@
 """A healthy cluster of three brokers, of which each test breaks one thing."""
 
+import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,17 @@ def context_of(spec: Mapping[str, Any], *, digest: str = "d1", restart: str | No
     parsed = QueenClusterSpec.model_validate(spec)
     digests = {(ref.secret, ref.key): digest for ref in references("orders", parsed)}
     return Context("orders", "q", UID, parsed, "keeper:1", digests, restart)
+
+
+_RENDERED: dict[str, Wanted] = {}
+
+
+def wanted_of(spec: Mapping[str, Any]) -> Wanted:
+    """What this spec wants; rendered once, since it is frozen and the walks ask for it thousands of times."""
+    key = json.dumps(spec, sort_keys=True)
+    if key not in _RENDERED:
+        _RENDERED[key] = render_wanted(context_of(spec))
+    return _RENDERED[key]
 
 
 @dataclass
@@ -93,7 +105,7 @@ class Scene:
         for key, value in changes.items():
             merged = {**self.spec.get(key, {}), **value} if isinstance(value, dict) else value
             self.spec = {**self.spec, key: merged}
-        self.wanted = render_wanted(context_of(self.spec))
+        self.wanted = wanted_of(self.spec)
 
     def not_ready(self, index: int, *, seconds: int = 20) -> None:
         """The broker runs and its /health fails."""
@@ -194,8 +206,8 @@ def good_page(now: datetime) -> BrokerPage:
 def healthy_cluster(**spec: Any) -> Scene:
     """Brokers Ready for an hour, spools empty, PostgreSQL reachable, everything as written."""
     full: Json = {**MINIMAL, **spec}
-    context = context_of(full)
-    wanted = render_wanted(context)
+    wanted = wanted_of(full)
+    context = wanted.context
     plain = [wanted.service_account, *wanted.services, mesh_secret(context, "s")]
     if wanted.disruption_budget is not None:
         plain.append(wanted.disruption_budget)

@@ -34,18 +34,32 @@ def test_a_new_cluster_first_gets_its_mesh_secret() -> None:
     assert scene.action() == GenerateMeshSecret("orders-mesh")
 
 
-def test_everything_that_is_missing_is_made_in_one_action_claims_before_pods() -> None:
+def test_everything_that_is_missing_is_made_at_once_and_brokers_once_their_claims_are_there() -> None:
     scene = healthy_cluster()
+    claims = scene.claims
     scene.deployments, scene.claims, scene.pods = {}, {}, []
     scene.others = {("Secret", "orders-mesh"): scene.others["Secret", "orders-mesh"]}
 
     action = applied(scene)
-    order = [item["kind"] for item in action.manifests]
 
     assert action.event is EventReason.CHILDREN_CREATED
     assert {("Service", "orders"), ("Service", "orders-push"), ("ServiceAccount", "orders")} <= kinds_and_names(action)
-    assert {("PodDisruptionBudget", "orders"), ("Deployment", "orders-2")} <= kinds_and_names(action)
-    assert max(i for i, kind in enumerate(order) if kind == "PersistentVolumeClaim") < order.index("Deployment")
+    assert {("PodDisruptionBudget", "orders"), ("PersistentVolumeClaim", "orders-spool-2")} <= kinds_and_names(action)
+    assert "Deployment" not in {kind for kind, _ in kinds_and_names(action)}
+
+    scene.claims = claims
+    assert {("Deployment", f"orders-{index}") for index in range(3)} <= kinds_and_names(applied(scene))
+
+
+def test_no_broker_is_made_on_a_claim_that_is_not_ours_or_about_to_go() -> None:
+    scene = healthy_cluster()
+    scene.deployments, scene.pods = {}, []
+    del scene.claims["orders-spool-0"]
+    scene.claims["orders-spool-1"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    made = {name for kind, name in kinds_and_names(applied(scene)) if kind == "Deployment"}
+
+    assert made == {"orders-2"}
 
 
 def test_no_broker_is_made_before_its_secrets_can_be_read() -> None:
