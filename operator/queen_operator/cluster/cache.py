@@ -58,6 +58,7 @@ class Cache:
         self.namespace = namespace
         self.items: dict[Key, Object] = {}
         self._groups: dict[Group, dict[str, Object]] = {}
+        self._buried: dict[Key, int] = {}  # version at which an object was deleted, until the next list
         self.synced = asyncio.Event()
         self.heard_at = time.monotonic()
         self._selector = selector
@@ -70,6 +71,12 @@ class Cache:
         kept = self._keep(item)
         if kept is not None:
             self._store(kept)
+
+    def drop(self, namespace: str, name: str) -> None:
+        """Forget an object that the server says is gone."""
+        known = self.items.get((namespace, name))
+        if known is not None:
+            self._forget(known)
 
     def of_cluster(self, namespace: str, cluster: str) -> dict[str, Object]:
         """Objects that carry the label of this cluster, by name."""
@@ -144,6 +151,8 @@ class Cache:
             return
         before = self.items.get(key_of(kept))
         if gone:
+            # An answer to our own write may come after this and must not raise the dead.
+            self._buried[key_of(kept)] = version_of(kept)
             self._forget(kept)
         else:
             self._store(kept)
@@ -154,6 +163,8 @@ class Cache:
     def _store(self, item: Object) -> None:
         key = key_of(item)
         known = self.items.get(key)
+        if version_of(item) <= self._buried.get(key, -1):
+            return
         if known is not None and version_of(known) > version_of(item):
             return  # our own write was answered before the watch brought what was there before it
         if known is not None and group_of(known) != group_of(item):

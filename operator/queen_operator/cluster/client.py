@@ -150,9 +150,13 @@ class Api:
         """Create an object."""
         return await self._call("POST", kind.path(namespace), body=body)
 
-    async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
-        """Delete exactly the object with this UID; never with a grace period of our own. Gone already is success."""
-        body = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+    async def delete(self, kind: Kind, namespace: str, name: str, uid: str, *, version: str | None = None) -> None:
+        """Delete exactly the object with this UID; never with a grace period of our own. Gone already is success.
+
+        With ``version`` also only as it was seen: a Conflict when it has changed since.
+        """
+        conditions = {"uid": uid} | ({"resourceVersion": version} if version is not None else {})
+        body = {"preconditions": conditions, "propagationPolicy": "Background"}
         try:
             await self._call("DELETE", kind.path(namespace, name), body=body)
         except NotFound:

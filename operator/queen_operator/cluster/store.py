@@ -73,6 +73,10 @@ class Store:
         """Take the answer to our own write, so that the next round sees it."""
         self._cache(kind, item["metadata"]["namespace"]).put(item)
 
+    def drop(self, kind: Kind, namespace: str, name: str) -> None:
+        """Forget an object that the server says is gone."""
+        self._cache(kind, namespace).drop(namespace, name)
+
     def refer(self, namespace: str, cluster: str, secrets: Iterable[str]) -> None:
         """Say which Secrets a cluster refers to; changes of others are not noticed."""
         wanted = set(secrets)

@@ -61,6 +61,12 @@ async def apply_child(api: Api, store: Store, manifest: Mapping[str, Any], uid: 
     owner = whose(kind, found, cluster, uid) if found is not None else None
     if owner is not None:
         raise ForeignObject(kind.name, name, owner)
+    if kind is DEPLOYMENT and found is not None and "uid" not in manifest["metadata"]:
+        # Ours, and only its labels were taken off: an apply of the whole would restart its broker without a guard.
+        meta = {"uid": found["metadata"]["uid"], "labels": manifest["metadata"]["labels"]}
+        answer = await api.merge(kind, namespace, name, {"metadata": meta})
+        store.put(kind, answer)
+        return answer
     try:
         answer = await api.apply(kind, manifest)
     except Refused as error:
@@ -80,6 +86,7 @@ async def patch_pod(api: Api, store: Store, namespace: str, name: str, uid: str,
     try:
         answer = await api.merge(kind, namespace, name, {"metadata": {"uid": uid, **meta}})
     except NotFound:
+        store.drop(kind, namespace, name)
         return False
     store.put(kind, answer)
     return True

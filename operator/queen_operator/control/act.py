@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
@@ -40,6 +41,7 @@ from queen_operator.planning.wanted import Wanted
 logger = logging.getLogger(__name__)
 
 REFUSED_AGAIN_AFTER: Final = timedelta(seconds=20)
+UNCHANGED_AGAIN_AFTER: Final = timedelta(minutes=5)
 FOREIGN_AGAIN_AFTER: Final = timedelta(seconds=5)
 
 
@@ -108,14 +110,17 @@ async def _act_on_pods(
     match action:
         case OpenToPushes(pod=pod, uid=uid):
             opening = {"labels": {names.PUSH_LABEL: "true"}, "annotations": {LEAVING_ANNOTATION: None}}
-            return await _patch_pod(hands, cluster, pod, uid, opening)
+            return await _patch_pod(hands, memory, cluster, pod, uid, opening, now)
         case CloseToPushes(pod=pod, uid=uid, leaving_since=since):
             closing = {"labels": {names.PUSH_LABEL: None}, "annotations": {LEAVING_ANNOTATION: since} if since else {}}
-            return await _patch_pod(hands, cluster, pod, uid, closing)
+            return await _patch_pod(hands, memory, cluster, pod, uid, closing, now)
         case SwitchMaintenance():
             return await _switch_maintenance(hands, memory, cluster, action, now)
         case FreeFromBackoff(pod=pod, uid=uid, message=message):
-            await hands.api.delete(POD, cluster.namespace, pod, uid)
+            seen = hands.store.find(POD, cluster.namespace, pod)
+            version = seen["metadata"]["resourceVersion"] if seen is not None else None
+            with suppress(Conflict):  # kubelet was faster: the container runs again
+                await hands.api.delete(POD, cluster.namespace, pod, uid, version=version)
             await _tell(hands, memory, EventReason.BROKER_FREED, message)
             return False  # the watch brings its end
 
@@ -130,7 +135,7 @@ async def _switch_maintenance(
         for name, ip in action.pods:
             group.create_task(hands.polls.set_maintenance(ip, action.enabled, token))
             pod = hands.store.find(POD, cluster.namespace, name)
-            if pod is not None and not action.enabled:
+            if pod is not None:
                 memory.nudged[pod["metadata"]["uid"]] = now
     return False
 
@@ -177,7 +182,8 @@ async def _apply_one(
     if seen is not None and version_of(answer) == seen:
         # The server took the apply and changed nothing: without this note the same apply would be sent for ever.
         words = "it differs from what is wanted, and an apply does not change it"
-        memory.refused[key] = Refusal(words, now + REFUSED_AGAIN_AFTER)
+        memory.refused[key] = Refusal(words, now + UNCHANGED_AGAIN_AFTER)
+        return False
     return True
 
 
@@ -207,11 +213,14 @@ async def _generate_mesh_secret(
     return False
 
 
-async def _patch_pod(hands: Hands, cluster: ParsedCluster, name: str, uid: str, meta: Mapping[str, Any]) -> bool:
+async def _patch_pod(
+    hands: Hands, memory: Memory, cluster: ParsedCluster, name: str, uid: str, meta: Mapping[str, Any], now: datetime
+) -> bool:
     try:
         return await patch_pod(hands.api, hands.store, cluster.namespace, name, uid, meta)
     except Conflict:
         return False  # another pod has this name now
     except Refused as error:
         logger.warning("%s/%s: pod %s cannot be labeled: %s", cluster.namespace, cluster.name, name, error.message)
-        raise
+        memory.refused["Pod", name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        return False

@@ -21,7 +21,7 @@ def register(registry: kopf.OperatorRegistry, workers: Workers) -> None:
         resource = dict(event["object"])
         meta = resource["metadata"] = {k: v for k, v in resource["metadata"].items() if k != "managedFields"}
         if event["type"] == "DELETED":
-            workers.forget(meta["namespace"], meta["name"])
+            workers.forget(meta["namespace"], meta["name"], meta["uid"])
         else:
             workers.take(resource)
 

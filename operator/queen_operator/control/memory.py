@@ -1,6 +1,6 @@
 """What a worker remembers between rounds. Nothing here is needed for safety: a new process starts with it empty."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,8 +53,10 @@ class Memory:
             return
         known = self.replays.get(uid)
         before = self.spools.get(uid)
-        if known is None or spool.files > known.first_files:
+        if known is None:
             self.replays[uid] = Replay(spool.files, spool.asked_at)
+        elif spool.files > known.first_files:
+            self.replays[uid] = replace(known, first_files=spool.files)  # more to do is no progress
         elif spool.empty or (before is not None and spool.files < before.files):
             gone = max(1, before.files - spool.files) if before is not None else 1
             seconds = (spool.asked_at - known.progress_at).total_seconds() / gone

@@ -69,9 +69,10 @@ class Poller:
         if pod.keeper is not None and pod.keeper.running:
             self._memory.take_spool(pod.uid, await self._polls.spool(ip, now))
         if pod.broker_started:
-            # On a frozen database each call that needs it hangs on a connection that pushes need.
+            # On a frozen database each call that needs it hangs on a connection that pushes need. A broker that is
+            # Ready all the same is asked: it may be the operator alone that has no way there.
             seen = self._memory.database
-            frozen = seen is not None and seen.state is DatabaseState.FROZEN
+            frozen = seen is not None and seen.state is DatabaseState.FROZEN and not pod.ready
             page = await self._polls.page(ip, now, ask_database=not frozen)
             alive = None if frozen else await self._polls.servers_alive(ip, token)
             self._memory.pages[pod.uid] = replace(page, servers_alive=alive)
@@ -81,6 +82,7 @@ class Poller:
         if seen is None:
             return True
         well = seen.state is DatabaseState.REACHABLE and all(self._is_well(pod) for pod in pods)
+        well = well and not self._memory.busy
         return now - seen.asked_at >= (DATABASE_REST if well else DATABASE_BUSY)
 
     def _is_well(self, pod: Pod) -> bool:
@@ -88,7 +90,12 @@ class Poller:
         return pod.ready and page is not None and page.answering and page.database_healthy is not False
 
     async def _ask_database(self, connection: Connection, namespace: str, now: datetime) -> None:
-        answer = await look(await secrets.as_brokers_see_it(connection, namespace), now)
+        try:
+            answer = await look(await secrets.as_brokers_see_it(connection, namespace), now)
+        except Exception as fault:
+            # Whatever it is, the keepers' answers of this look must not be lost with it.
+            logger.warning("PostgreSQL at %s could not be asked: %r", connection.host, fault)
+            answer = Database(now, DatabaseState.UNKNOWN, "the operator could not ask it")
         before = self._memory.database
         if before is None or before.state is not answer.state:
             place = f"{connection.host}:{connection.port}"
@@ -97,13 +104,15 @@ class Poller:
 
 
 def _steady(before: Database | None, answer: Database) -> Database:
-    """Keep the last known version while the server cannot be asked for it."""
-    if answer.version is not None or before is None:
-        return answer
-    return Database(
-        asked_at=answer.asked_at,
-        state=answer.state,
-        message=answer.message,
+    """Keep since when the state stands, and the last known version while the server cannot be asked for it."""
+    if before is None:
+        return replace(answer, state_since=answer.asked_at)
+    since = before.state_since if before.state is answer.state else answer.asked_at
+    if answer.version is not None:
+        return replace(answer, state_since=since)
+    return replace(
+        answer,
+        state_since=since,
         version=before.version,
         max_connections=before.max_connections,
         superuser_reserved=before.superuser_reserved,

@@ -108,7 +108,15 @@ def _encryption_key(value: bytes) -> str | None:
     return f"is not 64 hexadecimal digits (it has {len(value)} characters); the broker would store plaintext."
 
 
-_CHECKS: Mapping[str, Callable[[bytes], str | None]] = {Purpose.ENCRYPTION_KEY: _encryption_key}
+def _port(value: bytes) -> str | None:
+    """The broker takes what is no number for its default, and so would connect elsewhere."""
+    return None if value.isdigit() else "is not a plain number, such as 5432; look for a newline at its end."
+
+
+_CHECKS: Mapping[str, Callable[[bytes], str | None]] = {
+    Purpose.ENCRYPTION_KEY: _encryption_key,
+    Purpose.PORT: _port,
+}
 
 
 def connection(memory: Memory, name: str, spec: QueenClusterSpec) -> Connection | None:
@@ -142,7 +150,7 @@ async def as_brokers_see_it(found: Connection, namespace: str) -> Connection:
     except socket.gaierror as error:
         if error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
             return found  # no Service of that namespace: whatever else the name means, it means everywhere
-    except OSError:
+    except (OSError, UnicodeError):
         pass  # the name server is silent: the look itself will say so, and not that the host does not exist
     return replace(found, host=qualified)
 

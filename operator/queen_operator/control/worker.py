@@ -2,13 +2,18 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from queen_operator.api import names
 from queen_operator.api.cluster import InvalidSpec, ParsedCluster, parse
 from queen_operator.cluster.cache import version_of
-from queen_operator.cluster.client import ApiError, Conflict, NotFound
+from queen_operator.cluster.client import ApiError, Conflict, NotFound, Refused
+from queen_operator.cluster.kinds import POD
+from queen_operator.cluster.writes import patch_pod
 from queen_operator.control import metrics
 from queen_operator.control.act import Hands, act
 from queen_operator.control.memory import Memory
@@ -16,7 +21,7 @@ from queen_operator.control.observe import observe, wanted_children
 from queen_operator.control.poller import Poller
 from queen_operator.planning.actions import Rest, Wait
 from queen_operator.planning.findings import find
-from queen_operator.planning.plan import decide
+from queen_operator.planning.plan import decide, pods_to_close
 from queen_operator.planning.reasons import EventReason, Reason
 from queen_operator.planning.status import blocked_status, make_status, same_status
 
@@ -26,6 +31,9 @@ LONGEST_BACKOFF_SECONDS: Final = 30.0
 # Every round is level-triggered; this bounds what a lost event can cost.
 LONGEST_SLEEP_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 1.0
+
+
+OnGone = Callable[[str, str, str], None]  # namespace, name, UID
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +48,9 @@ class Tools:
 class Worker:
     """Reconciles one QueenCluster until it is stopped."""
 
-    def __init__(self, tools: Tools, resource: dict[str, Any]) -> None:
+    def __init__(self, tools: Tools, resource: dict[str, Any], *, on_gone: OnGone) -> None:
         self._tools = tools
+        self._on_gone = on_gone
         self.memory = Memory(resource)
         self._poller = Poller(tools.hands.polls, tools.hands.store, self.memory)
         self._wake = asyncio.Event()
@@ -104,13 +113,13 @@ class Worker:
             metrics.ROUNDS.labels("error").inc()
             logger.warning("%s/%s: the round ended early: %s", meta["namespace"], meta["name"], error.message)
             return self._back_off()
-        except ExceptionGroup as errors:
-            # Children are applied side by side; the first trouble tells as much as all of them.
+        except Exception as fault:
             metrics.ROUNDS.labels("error").inc()
-            logger.warning("%s/%s: the round ended early: %s", meta["namespace"], meta["name"], errors.exceptions[0])
-            return self._back_off()
-        except Exception:
-            metrics.ROUNDS.labels("error").inc()
+            if isinstance(fault, ExceptionGroup) and fault.split(ApiError)[1] is None:
+                # Children are applied side by side; the first trouble tells as much as all of them.
+                first = fault.exceptions[0]
+                logger.warning("%s/%s: the round ended early: %s", meta["namespace"], meta["name"], first)
+                return self._back_off()
             logger.exception("%s/%s: the round failed", meta["namespace"], meta["name"])
             await self._report_fault()
             return self._back_off()
@@ -143,7 +152,14 @@ class Worker:
 
     async def _step(self, cluster: ParsedCluster, now: datetime) -> float:
         tools = self._tools
-        observed = await observe(tools.hands.api, tools.hands.store, self.memory, cluster, now)
+        await self._close_leaving_pods(cluster)
+        try:
+            observed = await observe(tools.hands.api, tools.hands.store, self.memory, cluster, now)
+        except Refused as error:
+            # A Secret that may not be read: nothing can be decided, and that must be said and not only logged.
+            message = f"The operator may not read what the spec names: {error.message}"
+            await self._write(blocked_status(self.memory.resource, now, Reason.SECRET_MISSING, message))
+            return LONGEST_BACKOFF_SECONDS
         wanted = wanted_children(self.memory, cluster, observed.references, tools.keeper_image)
         action = decide(observed, wanted)
         status = make_status(find(observed, wanted, action))
@@ -161,6 +177,17 @@ class Worker:
             case _:
                 return 0.0 if acted else AGAIN_SECONDS
 
+    async def _close_leaving_pods(self, cluster: ParsedCluster) -> None:
+        """A terminating pod gets pushes until its label is off, and it has five seconds: before Secrets and status."""
+        if cluster.spec.paused:
+            return
+        hands = self._tools.hands
+        items = hands.store.of_cluster(POD, cluster.namespace, cluster.name).values()
+        for pod in pods_to_close(list(items)):
+            with suppress(Conflict, Refused):  # the round itself says what stands in the way
+                meta = {"labels": {names.PUSH_LABEL: None}}
+                await patch_pod(hands.api, hands.store, cluster.namespace, pod.name, pod.uid, meta)
+
     async def _write(self, status: dict[str, Any]) -> bool:
         """Write what differs; False when the resource is not any more what this round looked at."""
         resource = self.memory.resource
@@ -172,10 +199,18 @@ class Worker:
             answer = await self._tools.hands.api.write_status(
                 meta["namespace"], meta["name"], {**resource, "status": status}
             )
-        except (Conflict, NotFound):
-            # The user changed or deleted it meanwhile; kopf brings that and wakes us. To act now would be to restart a
-            # broker for a spec that is past, or to bring back children that Kubernetes collects.
+        except NotFound:
+            # Deleted, and the watch may have missed it: a worker without a resource would ask its brokers for ever.
+            self._on_gone(meta["namespace"], meta["name"], meta["uid"])
             return False
+        except Conflict:
+            # The user changed it meanwhile; kopf brings that and wakes us. To act now would be to restart a broker
+            # for a spec that is past.
+            return False
+        except Refused as error:
+            # An older CRD or a missing right: what protects messages goes on without its words.
+            logger.warning("%s/%s: the status is refused: %s", meta["namespace"], meta["name"], error.message)
+            return True
         answer["metadata"].pop("managedFields", None)
         if self.memory.resource is resource:
             self.memory.resource = answer

@@ -33,14 +33,14 @@ class Workers:
         known = self._workers.get(key)
         if known is not None and known[0].memory.resource["metadata"]["uid"] != meta["uid"]:
             # Deleted and made again: nothing that was remembered of the old one holds for the new one.
-            self.forget(*key)
+            self.forget(*key, known[0].memory.resource["metadata"]["uid"])
             known = None
         if known is not None:
             known[0].take(resource)
             return
         if self._tools is None:
             raise RuntimeError("a resource arrived before the workers had their tools")
-        worker = Worker(self._tools, resource)
+        worker = Worker(self._tools, resource, on_gone=self.forget)
         task = asyncio.create_task(worker.run(), name=f"{key[0]}/{key[1]}")
         task.add_done_callback(_report_end)
         self._workers[key] = (worker, task)
@@ -52,10 +52,11 @@ class Workers:
         if known is not None:
             known[0].wake()
 
-    def forget(self, namespace: str, name: str) -> None:
-        """Stop serving a cluster that is gone; its children are collected by Kubernetes."""
-        known = self._workers.pop((namespace, name), None)
-        if known is not None:
+    def forget(self, namespace: str, name: str, uid: str) -> None:
+        """Stop serving a cluster that is gone; one of the same name that was made since is another one."""
+        known = self._workers.get((namespace, name))
+        if known is not None and known[0].memory.resource["metadata"]["uid"] == uid:
+            del self._workers[namespace, name]
             known[1].cancel()
             if self._tools is not None:
                 self._tools.hands.store.refer(namespace, name, ())

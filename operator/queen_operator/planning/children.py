@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queen_operator.api import names
+from queen_operator.api.units import quantity
 from queen_operator.manifests.compare import difference
 from queen_operator.manifests.config import RestartCause, changed_causes
 from queen_operator.planning.actions import Action, ApplyChildren, DeleteChild, GenerateMeshSecret
@@ -81,10 +82,16 @@ def plan_children(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...
             if kind == "PersistentVolumeClaim" and _had_a_broker(brokers, manifest):
                 lost_claims.append(name)
         elif difference(manifest, live) is not None:
-            restored.append(manifest)
+            restored.append(_exactly(manifest, live))
     if created or restored:
         return _apply(created, restored, lost_claims)
     return _unwanted_budget(observed, wanted)
+
+
+def _exactly(manifest: Manifest, live: JsonObject) -> Manifest:
+    """Correct this object as it was seen, or nothing: never one that was deleted, nor over an edit not yet seen."""
+    seen = {field: live["metadata"][field] for field in ("uid", "resourceVersion") if field in live["metadata"]}
+    return {**manifest, "metadata": {**manifest["metadata"], **seen}}
 
 
 def _apply(created: list[Manifest], restored: list[Manifest], lost_claims: list[str]) -> ApplyChildren:
@@ -107,7 +114,7 @@ def _mesh_secret_missing(observed: Observed, wanted: Wanted) -> GenerateMeshSecr
     if wanted.context.spec.mesh.secret is not None:
         return None
     name = names.mesh_secret_name(wanted.context.name)
-    if ("Secret", name) in observed.others or ("Secret", name) in observed.foreign:
+    if any(("Secret", name) in found for found in (observed.others, observed.foreign, observed.refused)):
         return None
     return GenerateMeshSecret(name)
 
@@ -140,7 +147,9 @@ def _claim_to_keep(claim: Manifest, live: JsonObject) -> Manifest:
     spec: dict[str, Any] = dict(live["spec"])
     kept = {key: spec[key] for key in ("accessModes", "storageClassName") if key in spec}
     bound = (live.get("status") or {}).get("phase") == "Bound"
-    resources = claim["spec"]["resources"] if bound else {"requests": spec["resources"]["requests"]}
+    requests = spec["resources"]["requests"]
+    grows = quantity(claim["spec"]["resources"]["requests"]["storage"]) > quantity(requests["storage"])
+    resources = claim["spec"]["resources"] if bound and grows else {"requests": requests}
     metadata = dict(claim["metadata"])
     database = annotations(live).get(names.DATABASE_ANNOTATION)
     if database is not None:
@@ -157,8 +166,9 @@ def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker,
         live = broker.deployment
         if live is not None:
             pairs.append(("Deployment", name, _with_live_template(manifest, live), live))
-        elif usable and not broker.leaving and _has_its_claim(observed, wanted, index):
-            # While an old pod drains, a new Deployment would put a second pod beside it within milliseconds.
+        elif usable and broker.pod is None and not broker.leaving and _has_its_claim(observed, wanted, index):
+            # While an old pod runs or drains, a new Deployment would put a second pod beside it within milliseconds,
+            # or, adopting it, restart it without a guard.
             pairs.append(("Deployment", name, manifest, None))
     return pairs
 
@@ -190,7 +200,8 @@ def _had_a_broker(brokers: tuple[Broker, ...], claim: Manifest) -> bool:
 def _unwanted_budget(observed: Observed, wanted: Wanted) -> DeleteChild | None:
     """At one broker a budget could hold a node drain for ever."""
     live = observed.others.get(("PodDisruptionBudget", wanted.context.name))
-    if wanted.disruption_budget is not None or live is None or not owned_by(live, wanted.context.uid):
+    several = len(observed.deployments) > 1  # brokers beyond replicas keep running, and keep their protection
+    if wanted.disruption_budget is not None or several or live is None or not owned_by(live, wanted.context.uid):
         return None
     name, uid = live["metadata"]["name"], live["metadata"]["uid"]
     return DeleteChild("PodDisruptionBudget", name, uid, "One broker has no disruption budget: it would hold drains.")

@@ -8,6 +8,8 @@ from queen_operator.planning.actions import RestartBroker, Wait
 from queen_operator.planning.findings import Findings
 from queen_operator.planning.observed import DatabaseState
 from queen_operator.planning.reasons import Reason
+from queen_operator.planning.restarts import KEEP_THE_POD
+from queen_operator.planning.trouble import database_down
 from queen_operator.planning.views import Broker
 
 Verdict = tuple[Literal["True", "False", "Unknown"], Reason | DatabaseState, str]
@@ -15,7 +17,7 @@ Verdict = tuple[Literal["True", "False", "Unknown"], Reason | DatabaseState, str
 
 def first_problem(findings: Findings) -> tuple[Reason, str, bool] | None:
     """The one thing to tell first, whether only a person can end it, or None when all is as written."""
-    for source in (_refused, _secrets, _waiting, _brokers, _surplus):
+    for source in (_refused, _secrets, _claims, _waiting, _brokers, _surplus, _database):
         problem = source(findings)
         if problem is not None:
             return problem
@@ -24,10 +26,26 @@ def first_problem(findings: Findings) -> tuple[Reason, str, bool] | None:
 
 def _refused(findings: Findings) -> tuple[Reason, str, bool] | None:
     for (kind, name), owner in sorted(findings.observed.foreign.items()):
-        words = f"{kind} {name} exists and is not ours ({owner}). Rename or delete it; it is taken up by itself."
-        return Reason.NAME_TAKEN, words, True
+        passing = owner.endswith("about to be collected")
+        remedy = "" if passing else " Free the name, without losing what may be in it; it is taken up by itself."
+        return Reason.NAME_TAKEN, f"{kind} {name} exists and is not ours ({owner}).{remedy}", not passing
     for (kind, name), words in sorted(findings.observed.refused.items()):
         return Reason.POD_REFUSED, f"The API server refuses {kind} {name}: {words}", True
+    return None
+
+
+def _claims(findings: Findings) -> tuple[Reason, str, bool] | None:
+    for broker in findings.brokers:
+        if broker.claim_is_leaving and broker.pod is not None:
+            words = f"{broker.name}: its claim was deleted and goes with its pod, and what its spool holds with it."
+            return Reason.CLAIM_DELETED, f"{words} {KEEP_THE_POD}", True
+    return None
+
+
+def _database(findings: Findings) -> tuple[Reason, str, bool] | None:
+    """Brokers stay Ready on a database that takes no writes, and lose what is pushed into quarantine."""
+    if database_down(findings.database):
+        return Reason.DATABASE_AWAY, f"PostgreSQL: {findings.database.message}", False
     return None
 
 
@@ -76,7 +94,9 @@ def ready(findings: Findings) -> Verdict:
     if findings.ready_count < findings.wanted.replicas:
         return "False", Reason.STARTING, "Brokers are being made."
     words = f"{findings.ready_count} of {findings.wanted.replicas} brokers are Ready."
-    return "True", Reason.AS_WRITTEN, " ".join((words, *findings.observed.warnings))
+    quarantined = sum(b.spool.quarantined_files for b in findings.brokers if b.spool is not None)
+    notes = (f"{quarantined} spool files are quarantined.",) if quarantined else ()
+    return "True", Reason.AS_WRITTEN, " ".join((words, *notes, *findings.observed.warnings))
 
 
 def available(findings: Findings) -> Verdict:

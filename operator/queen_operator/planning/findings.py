@@ -6,6 +6,7 @@ from queen_operator.api.status import Phase
 from queen_operator.api.units import duration_seconds
 from queen_operator.planning.actions import Action
 from queen_operator.planning.children import out_of_date, rendering_pending
+from queen_operator.planning.judgment import judged
 from queen_operator.planning.observed import Database, DatabaseState, Observed
 from queen_operator.planning.restarts import OutOfDate
 from queen_operator.planning.trouble import Trouble, trouble_of
@@ -52,6 +53,7 @@ class Findings:
 def find(observed: Observed, wanted: Wanted, action: Action) -> Findings:
     """Read everything that the status needs from this round's inputs."""
     brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
+    observed = judged(observed, brokers)
     deadline_seconds = duration_seconds(wanted.context.spec.rollout.broker_deadline)
     troubles: dict[int, Trouble] = {}
     for broker in brokers:
@@ -76,7 +78,7 @@ def _database(observed: Observed, brokers: tuple[Broker, ...]) -> Database:
     if seen is not None and seen.state is not DatabaseState.UNKNOWN:
         return seen
     if any(broker.ready for broker in brokers):
-        message = "The brokers reach it" + ("; the operator has no way there." if seen is not None else ".")
+        message = seen.message if seen is not None else "The brokers reach it."
         return Database(observed.now, DatabaseState.REACHABLE, message)
     frozen = [b.name for b in brokers if b.page is not None and b.page.alive and not b.page.answering]
     if frozen:

@@ -17,6 +17,8 @@ from queen_operator.planning.views import Broker
 
 # During a rollout keepers are asked every two seconds: three missed answers make a spool unknown.
 FRESH: Final = timedelta(seconds=7)
+# PostgreSQL is asked every five seconds then.
+DATABASE_FRESH: Final = timedelta(seconds=15)
 # A peer that comes is heard within 5 s, its longest pause between dials; one that was killed is dropped after 5 s.
 MESH_SECONDS: Final = 20.0
 
@@ -70,10 +72,21 @@ def why_database_is_away(scene: Scene) -> Hold | None:
     database = scene.observed.database
     if database is not None and database_down(database):
         return Hold(Reason.DATABASE_AWAY, f"PostgreSQL is away ({database.state}): {database.message}")
+    if database is None or scene.observed.now - database.asked_at > DATABASE_FRESH:
+        return Hold(Reason.DATABASE_UNKNOWN, "PostgreSQL has not been asked lately.")
     for broker in (scene.candidate, *scene.others):
         page = broker.page
-        if page is not None and page.alive and not page.answering:
+        if page is not None and page.alive and (not page.answering or page.cluster_series is False):
             return Hold(Reason.DATABASE_AWAY, f"PostgreSQL does not answer {broker.name}.")
+    return None
+
+
+def why_others_do_not_answer(scene: Scene) -> Hold | None:
+    """Ready is what Kubernetes saw last; a broker that is to carry the cluster alone must answer now."""
+    for broker in scene.others:
+        page = broker.page
+        if page is None or not page.alive or scene.observed.now - page.asked_at > FRESH:
+            return Hold(Reason.BROKER_AWAY, f"{broker.name} has not answered lately.")
     return None
 
 
@@ -107,11 +120,8 @@ def _unknown_spool(broker: Broker, observed: Observed) -> Hold | None:
     if spool is None or (pod is not None and pod.ready_since is not None and spool.asked_at < pod.ready_since):
         words = f"the spool keeper of {broker.name} has not been asked; unknown is not empty."
         return Hold(Reason.SPOOL_UNKNOWN, words)
-    age = observed.now - spool.asked_at
-    if age > FRESH:
-        words = (
-            f"the spool keeper of {broker.name} last answered {age.total_seconds():.0f} s ago; unknown is not empty."
-        )
+    if observed.now - spool.asked_at > FRESH:
+        words = f"the spool keeper of {broker.name} has not answered lately; unknown is not empty."
         return Hold(Reason.SPOOL_UNKNOWN, words)
     return None
 
@@ -126,12 +136,12 @@ def why_own_spool_is_not_empty(scene: Scene) -> Hold | None:
         return unknown
     if broker.spool.empty:
         return None
-    oldest = broker.spool.oldest_age_seconds or 0.0
+    progress_at = broker.replay.progress_at if broker.replay is not None else scene.observed.now
     deadline_seconds = duration_seconds(scene.spec.rollout.spool_deadline)
-    stuck = oldest > deadline_seconds
+    stuck = (scene.observed.now - progress_at).total_seconds() > deadline_seconds
     words = f"{broker.name} drains its spool first: {broker.spool.files} files, {broker.spool.bytes} bytes"
     if stuck:
-        words += f", the oldest {oldest:.0f} s old, beyond spoolDeadline of {deadline_seconds} s"
+        words += f"; no file went away for longer than spoolDeadline, {deadline_seconds} s"
     return Hold(Reason.SPOOL_STUCK if stuck else Reason.SPOOL_DRAINING, words + ".", stalled=stuck)
 
 
@@ -157,6 +167,7 @@ GUARDS: tuple[Guard, ...] = (
     why_others_leave,
     why_database_is_away,
     why_others_are_not_ready,
+    why_others_do_not_answer,
     why_maintenance_is_on,
     why_others_hold_a_spool,
     why_own_spool_is_not_empty,

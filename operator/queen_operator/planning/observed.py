@@ -81,6 +81,7 @@ class Database:
     version: str | None = None
     max_connections: int | None = None
     superuser_reserved: int | None = None
+    state_since: datetime | None = None  # since when looks have found this state; None: since this look
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,23 @@ helped into the spool; what is missing is made before anything is changed; a run
 every guard.
 """
 
+from collections.abc import Iterable
+
 from queen_operator.planning.actions import Action, CloseToPushes, OpenToPushes, Rest, RestartBroker, Wait
 from queen_operator.planning.children import out_of_date, plan_children
-from queen_operator.planning.observed import Observed
+from queen_operator.planning.judgment import judged
+from queen_operator.planning.observed import JsonObject, Observed
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.rescue import plan_rescue
 from queen_operator.planning.restarts import plan_restarts
-from queen_operator.planning.views import Broker, read_brokers
+from queen_operator.planning.views import Broker, Pod, read_brokers, read_pod
 from queen_operator.planning.wanted import Wanted
+
+
+def pods_to_close(observed_pods: Iterable[JsonObject]) -> tuple[Pod, ...]:
+    """Pods that are leaving and still get pushes: what is due before anything else of a round is even asked."""
+    pods = (read_pod(item) for item in observed_pods)
+    return tuple(pod for pod in pods if pod.leaving and pod.in_push_service)
 
 
 def decide(observed: Observed, wanted: Wanted) -> Action:
@@ -21,7 +30,8 @@ def decide(observed: Observed, wanted: Wanted) -> Action:
         # Children of a deleted cluster are collected by owner reference; an apply would bring them back.
         return Rest()
     brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
-    leaving = _leaving_pod_gets_pushes(brokers)
+    observed = judged(observed, brokers)
+    leaving = _leaving_pod_gets_pushes(observed, brokers)
     if leaving is not None:
         return leaving
     prepared = plan_rescue(observed, wanted, brokers) or plan_children(observed, wanted, brokers)
@@ -29,24 +39,26 @@ def decide(observed: Observed, wanted: Wanted) -> Action:
         return prepared
     late = out_of_date(observed, wanted, brokers)
     restart = plan_restarts(observed, wanted, brokers, late)
-    opened = _started_pod_without_pushes(brokers, restart)
+    opened = _started_pod_without_pushes(observed, brokers, restart)
     return opened or restart or Rest()
 
 
-def _leaving_pod_gets_pushes(brokers: tuple[Broker, ...]) -> CloseToPushes | None:
+def _leaving_pod_gets_pushes(observed: Observed, brokers: tuple[Broker, ...]) -> CloseToPushes | None:
     """The push Service keeps a terminating pod until its containers end; only the label takes it out."""
     for broker in brokers:
         for pod in broker.leaving:
-            if pod.in_push_service:
+            if pod.in_push_service and ("Pod", pod.name) not in observed.refused:
                 return CloseToPushes(pod.name, pod.uid)
     return None
 
 
-def _started_pod_without_pushes(brokers: tuple[Broker, ...], restart: Action | None) -> OpenToPushes | None:
+def _started_pod_without_pushes(
+    observed: Observed, brokers: tuple[Broker, ...], restart: Action | None
+) -> OpenToPushes | None:
     """A broker that listens takes pushes, Ready or not, unless it is the one that is being stopped."""
     for broker in brokers:
         pod = broker.pod
-        if pod is None or not pod.broker_started or pod.leaving:
+        if pod is None or not pod.broker_started or pod.leaving or ("Pod", pod.name) in observed.refused:
             continue
         being_stopped = pod.closed_since is not None and _stops(restart, broker)
         if not being_stopped and (not pod.in_push_service or pod.closed_since is not None):

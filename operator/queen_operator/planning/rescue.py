@@ -40,8 +40,12 @@ def spooling(observed: Observed) -> JsonObject | None:
 
 
 def still_spooling(observed: Observed, brokers: tuple[Broker, ...]) -> bool:
-    """Tell whether maintenance mode of ours may still be on at a broker that runs; unknown counts as on."""
-    return not _reachable(observed) or bool(_listening(brokers, not_known_off=True))
+    """Tell whether maintenance mode of ours may still be on somewhere; a broker that cannot say so may have it on.
+
+    The flag is cluster-wide and survives restarts: a broker that is away now would boot into it.
+    """
+    off = all(broker.running and broker.page is not None and broker.page.maintenance is False for broker in brokers)
+    return not _reachable(observed) or not off
 
 
 def _reachable(observed: Observed) -> bool:
@@ -73,13 +77,20 @@ def _spool_while_frozen(observed: Observed, wanted: Wanted, brokers: tuple[Broke
     wished = wanted.context.spec.postgres.on_frozen is OnFrozen.SPOOL
     if not wished or since is None or observed.now - since < FROZEN_FOR:
         return None
-    told = set((spooling(observed) or {}).get("pods") or ())
-    pods = [pod for pod in _listening(brokers) if pod.name not in told]
-    if not pods:
+    # Told again every half minute while it lasts: the first time may not have reached a broker.
+    pods = [pod for pod in _listening(brokers) if pod.uid not in observed.nudged]
+    if not pods or not any(_feels_it(broker) for broker in brokers):
         return None
     listed = ", ".join(pod.name for pod in pods)
     message = f"PostgreSQL is frozen: maintenance mode is turned on at {listed}, so that pushes are spooled."
     return SwitchMaintenance(True, _targets(pods), EventReason.SPOOLING_STARTED, message)
+
+
+def _feels_it(broker: Broker) -> bool:
+    """A broker shows that PostgreSQL does not answer it: the operator alone may have no way there."""
+    page = broker.page
+    silent = page is not None and page.alive and not page.answering
+    return broker.running and (silent or broker.pod is None or not broker.pod.ready)
 
 
 def _end_spooling(observed: Observed, brokers: tuple[Broker, ...]) -> SwitchMaintenance | None:

@@ -221,7 +221,8 @@ def _spooling(findings: Findings) -> SpoolingStatus | None:
     action = findings.action
     if isinstance(action, SwitchMaintenance) and action.enabled:
         since = before["since"] if before is not None else zulu(findings.observed.now)
-        return SpoolingStatus(since=since, pods=(*told, *(name for name, _ in action.pods)))
+        pods = dict.fromkeys((*told, *(name for name, _ in action.pods)))
+        return SpoolingStatus(since=since, pods=tuple(pods))
     if before is None or not still_spooling(findings.observed, findings.brokers):
         return None
     return SpoolingStatus(since=before["since"], pods=told)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from queen_operator.api.spec import AccessMode
 from queen_operator.planning.observed import Database, DatabaseState
@@ -9,7 +10,11 @@ from queen_operator.planning.reasons import Reason
 from queen_operator.planning.views import Broker, Container, condition, stable_words
 
 # Waiting reasons that are ordinary steps of a start and no trouble.
+_ENDED: Final = frozenset({"CrashLoopBackOff", "Error", "Completed", "OOMKilled", "ContainerStatusUnknown"})
 _ORDINARY_WAITS = frozenset({"", "PodInitializing", "ContainerCreating"})
+# The first two may be a database that is just coming up, or an image that is being replaced.
+CRASHES_TO_CALL_A_PERSON: Final = 2
+LONGEST_WORDS: Final = 500
 _DATABASE_DOWN = frozenset(set(DatabaseState) - {DatabaseState.REACHABLE, DatabaseState.UNKNOWN})
 
 
@@ -37,10 +42,10 @@ def trouble_of(broker: Broker, database: Database | None, now: datetime, deadlin
     refused = _pod_refused(broker)
     if refused is not None:
         return refused
-    if broker.pod is None or broker.leaving:
+    if broker.pod is None or broker.leaving or broker.deployment is None:
         return _pod_changes(broker)
     return (
-        _unschedulable(broker)
+        _unschedulable(broker, now, deadline_seconds)
         or _cannot_start(broker, broker.pod.keeper, "spool keeper")
         or _crashing(broker, database)
         or _cannot_start(broker, broker.pod.broker, "broker")
@@ -61,15 +66,20 @@ def _pod_changes(broker: Broker) -> Trouble:
     if broker.leaving:
         pods = ", ".join(pod.name for pod in broker.leaving)
         return Trouble(Reason.BROKER_LEAVING, f"{broker.name}: pod {pods} is ending its last requests.")
+    if broker.pod is not None:
+        words = f"{broker.name}: its Deployment is gone while its pod runs; it is made again when the pod is gone."
+        return Trouble(Reason.BROKER_AWAY, words)
     return Trouble(Reason.STARTING, f"{broker.name}: its pod is being made.")
 
 
-def _unschedulable(broker: Broker) -> Trouble | None:
+def _unschedulable(broker: Broker, now: datetime, deadline_seconds: float) -> Trouble | None:
+    """Binding a volume and scaling a node group take a while: a person is asked for only after the deadline."""
     scheduled = condition(broker.pod.item, "PodScheduled") if broker.pod else None
     if scheduled is None or scheduled.get("status") != "False":
         return None
     words = f"{broker.name}: no node takes its pod: {scheduled.get('message', '')}"
-    return Trouble(Reason.POD_UNSCHEDULABLE, words + _unbound(broker), needs_person=True)
+    late = _late(broker, now, deadline_seconds)
+    return Trouble(Reason.POD_UNSCHEDULABLE, words + _unbound(broker), needs_person=late)
 
 
 def _unbound(broker: Broker) -> str:
@@ -97,7 +107,7 @@ def _cannot_start(broker: Broker, container: Container | None, what: str) -> Tro
 
 def _crashing(broker: Broker, database: Database | None) -> Trouble | None:
     container = broker.pod.broker if broker.pod else None
-    if container is None or container.running or container.reason not in ("CrashLoopBackOff", "Error", "Completed"):
+    if container is None or container.running or container.reason not in _ENDED:
         return None
     if database_down(database):
         # A booting broker needs the schema and exits at once while PostgreSQL is away: not its own fault.
@@ -105,13 +115,18 @@ def _crashing(broker: Broker, database: Database | None) -> Trouble | None:
             Reason.DATABASE_AWAY,
             f"{broker.name}: the broker cannot start while PostgreSQL is away ({container.restarts} restarts).",
         )
-    last = (container.last_message or container.message).splitlines()
-    words = last[-1] if last else "it left no last words"
     return Trouble(
         Reason.BROKER_CRASHES,
-        f"{broker.name}: the broker ended {container.restarts + 1} times, last with: {words}",
-        needs_person=True,
+        f"{broker.name}: the broker ended {container.restarts + 1} times, last with: {_last_words(container)}",
+        needs_person=container.restarts >= CRASHES_TO_CALL_A_PERSON,
     )
+
+
+def _last_words(container: Container) -> str:
+    """The line that says why, and no other: at a low log level other lines may hold what clients sent."""
+    lines = (container.last_message or container.message).splitlines()
+    telling = [line for line in lines if any(mark in line for mark in ("FATAL", '"ERROR"', "panic"))]
+    return telling[-1][:LONGEST_WORDS] if telling else container.reason
 
 
 def _late(broker: Broker, now: datetime, deadline_seconds: float) -> bool:
@@ -146,9 +161,16 @@ def _not_listening(broker: Broker, now: datetime, deadline_seconds: float) -> Tr
     return Trouble(Reason.BROKER_LATE if late else Reason.STARTING, f"{broker.name}: is starting.", needs_person=late)
 
 
+_PUSHES: Final = {
+    DatabaseState.FROZEN: "pushes hang unless it was told to spool",
+    DatabaseState.READ_ONLY: "what it spools is quarantined",
+}
+
+
 def _listening(broker: Broker, database: Database | None, now: datetime, deadline_seconds: float) -> Trouble:
-    if database_down(database):
-        return Trouble(Reason.DATABASE_AWAY, f"{broker.name}: PostgreSQL is away; it spools the pushes it gets.")
+    if database is not None and database_down(database):
+        what = _PUSHES.get(database.state, "it spools the pushes it gets")
+        return Trouble(Reason.DATABASE_AWAY, f"{broker.name}: PostgreSQL is away; {what}.")
     page = broker.page
     if page is not None and page.alive and not page.answering:
         return Trouble(Reason.DATABASE_AWAY, f"{broker.name}: PostgreSQL does not answer it.")

@@ -179,6 +179,18 @@ class Broker:
             return False
         return self.spool is not None and self.spool.files > 0
 
+    @property
+    def boots_unasked(self) -> bool:
+        """Its process runs and does not listen yet, and nobody knows what its volume holds: it may be replaying."""
+        pod = self.pod
+        booting = pod is not None and pod.broker is not None and pod.broker.running and not pod.broker.started
+        return booting and self.spool is None
+
+    @property
+    def claim_is_leaving(self) -> bool:
+        """Somebody deleted its claim, which only its running pod keeps: with the pod the volume goes."""
+        return self.claim is not None and "deletionTimestamp" in self.claim["metadata"]
+
     def ready_for(self, seconds: float, now: datetime) -> bool:
         """Tell whether it has been Ready at least this long."""
         since = self.pod.ready_since if self.ready and self.pod is not None else None
@@ -201,7 +213,8 @@ def read_brokers(observed: Observed, cluster: str, wanted: int) -> tuple[Broker,
 
 
 def _broker(observed: Observed, cluster: str, index: int, pods: list[Pod]) -> Broker:
-    staying = sorted((p for p in pods if not p.leaving and not _over(p)), key=lambda p: p.created)
+    # Of two live pods (somebody scaled the Deployment) the one whose broker runs is the broker, not the newest.
+    staying = sorted((p for p in pods if not p.leaving and not _over(p)), key=lambda p: (p.broker_started, p.created))
     pod = staying[-1] if staying else None
     name = names.broker_name(cluster, index)
     return Broker(

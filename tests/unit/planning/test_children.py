@@ -128,6 +128,49 @@ def test_a_deployment_is_not_made_again_before_the_old_pod_is_gone() -> None:
     assert kinds_and_names(applied(scene)) == {("Deployment", "orders-1")}
 
 
+def test_a_deployment_is_not_made_beside_a_pod_that_still_runs() -> None:
+    scene = healthy_cluster()
+    scene.deployments.clear()
+
+    assert scene.action() == Rest()
+    assert "its Deployment is gone while its pod runs" in scene.make_status()["message"]
+
+
+def test_a_correction_names_the_object_that_was_seen() -> None:
+    scene = healthy_cluster()
+    live = scene.deployments["orders-1"]
+    live["spec"]["replicas"] = 2
+    live["metadata"]["resourceVersion"] = "77"
+
+    meta = applied(scene).manifests[0]["metadata"]
+
+    assert (meta["uid"], meta["resourceVersion"]) == ("deployment-orders-1", "77")
+
+
+def test_a_claim_that_a_person_made_larger_is_left_large() -> None:
+    scene = healthy_cluster()
+    scene.claims["orders-spool-0"]["spec"]["resources"]["requests"]["storage"] = "20Gi"
+
+    assert scene.action() == Rest()
+
+
+def test_a_claim_that_was_deleted_under_a_running_broker_is_said_at_once() -> None:
+    scene = healthy_cluster()
+    scene.claims["orders-spool-2"]["metadata"]["deletionTimestamp"] = "2026-12-01T11:59:00Z"
+
+    status = scene.make_status()
+
+    assert status["phase"] == "Blocked"
+    assert "Keep the pod until its spool is empty" in status["message"]
+
+
+def test_brokers_that_keep_running_beyond_replicas_keep_their_budget() -> None:
+    scene = healthy_cluster()
+    scene.change_spec(replicas=1)
+
+    assert scene.action() == Rest()
+
+
 def test_a_claim_that_vanished_is_made_again_and_the_loss_is_said() -> None:
     scene = healthy_cluster()
     del scene.claims["orders-spool-2"]

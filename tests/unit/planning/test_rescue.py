@@ -51,8 +51,41 @@ def test_who_was_told_is_kept_in_the_status_and_not_told_again() -> None:
     scene.status = scene.make_status()
 
     assert scene.status["spooling"]["pods"] == ["orders-0-abc", "orders-1-abc", "orders-2-abc"]
+    scene.more = {"nudged": frozenset({"pod-0", "pod-1", "pod-2"})}
     assert scene.action() == Rest()
     assert scene.make_status()["spooling"] == scene.status["spooling"]
+
+
+def test_a_broker_is_told_again_while_it_lasts_since_the_first_time_may_not_have_reached_it() -> None:
+    scene = frozen()
+    scene.status = scene.make_status()
+    scene.more = {"nudged": frozenset({"pod-0", "pod-2"})}
+
+    action = scene.action()
+
+    assert isinstance(action, SwitchMaintenance)
+    assert [name for name, _ in action.pods] == ["orders-1-abc"]
+    assert scene.make_status()["spooling"]["pods"] == scene.status["spooling"]["pods"]
+
+
+def test_an_operator_that_alone_has_no_way_to_postgresql_switches_nothing() -> None:
+    scene = frozen()
+    scene.pods = healthy_cluster().pods
+    for index in range(3):
+        scene.page(index, answering=True, maintenance=False)
+
+    assert not isinstance(scene.action(), SwitchMaintenance)
+
+
+def test_spooling_is_not_forgotten_while_a_broker_is_away() -> None:
+    scene = frozen()
+    scene.status = scene.make_status()
+    scene.database_is(DatabaseState.REACHABLE, "")
+    for index in range(3):
+        scene.page(index, answering=True, maintenance=False)
+    scene.crash(1)
+
+    assert "spooling" in scene.make_status()
 
 
 def test_spooling_ends_at_every_broker_once_postgresql_answers() -> None:

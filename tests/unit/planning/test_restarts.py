@@ -1,5 +1,6 @@
 """Restarts: one broker at a time, behind every guard, each with the sentence that the user reads."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from queen_operator.api import names
 from queen_operator.manifests.config import RestartCause
 from queen_operator.planning.actions import CloseToPushes, OpenToPushes, Rest, RestartBroker, Wait
-from queen_operator.planning.observed import DatabaseState
+from queen_operator.planning.observed import DatabaseState, Replay
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.views import LEAVING_ANNOTATION
 from tests.unit.planning.scene import NOW, Scene, healthy_cluster
@@ -126,7 +127,7 @@ def test_an_old_answer_of_a_keeper_is_unknown() -> None:
     scene = wants_restart()
     scene.spool(1, asked_at=NOW - timedelta(seconds=20))
 
-    assert_waits(scene, Reason.SPOOL_UNKNOWN, "last answered 20 s ago")
+    assert_waits(scene, Reason.SPOOL_UNKNOWN, "orders-1 has not answered lately; unknown is not empty")
 
 
 def test_an_answer_from_before_the_broker_was_ready_does_not_count() -> None:
@@ -147,9 +148,14 @@ def test_a_broker_with_a_full_spool_is_never_stopped() -> None:
 
 def test_a_spool_that_does_not_drain_stalls_the_rollout_and_says_since_when() -> None:
     scene = wants_restart()
-    scene.spool(0, files=9, bytes=900, oldest_age_seconds=700.0)
+    scene.spool(0, files=9, bytes=900, oldest_age_seconds=9000.0)
+    scene.more = {"nudged": frozenset({"pod-0"})}
 
-    assert_waits(scene, Reason.SPOOL_STUCK, "the oldest 700 s old, beyond spoolDeadline of 600 s")
+    scene.more["replays"] = {"pod-0": Replay(99, NOW - timedelta(seconds=500))}
+    assert_waits(scene, Reason.SPOOL_DRAINING, "9 files")
+
+    scene.more["replays"] = {"pod-0": Replay(99, NOW - timedelta(seconds=700))}
+    assert_waits(scene, Reason.SPOOL_STUCK, "no file went away for longer than spoolDeadline, 600 s")
     assert scene.condition("Stalled") is not None
 
 
@@ -355,3 +361,76 @@ def test_nothing_is_restarted_before_postgresql_was_asked() -> None:
     scene.database = None
 
     assert_waits(scene, Reason.DATABASE_UNKNOWN, "PostgreSQL has not been asked yet")
+
+
+def test_an_old_look_at_postgresql_allows_no_restart() -> None:
+    scene = wants_restart()
+    assert scene.database is not None
+    scene.database = replace(scene.database, asked_at=NOW - timedelta(seconds=60))
+
+    assert_waits(scene, Reason.DATABASE_UNKNOWN, "PostgreSQL has not been asked lately")
+
+
+def test_a_broker_whose_own_database_read_failed_holds_the_rollout() -> None:
+    scene = wants_restart()
+    scene.page(2, cluster_series=False)
+
+    assert_waits(scene, Reason.DATABASE_AWAY, "PostgreSQL does not answer orders-2")
+
+
+@pytest.mark.parametrize("changes", [{"alive": False}, {"asked_at": NOW - timedelta(seconds=60)}])
+def test_no_broker_is_stopped_while_another_does_not_answer(changes: dict[str, Any]) -> None:
+    scene = wants_restart()
+    scene.page(1, **changes)
+
+    assert_waits(scene, Reason.BROKER_AWAY, "orders-1 has not answered lately")
+
+
+def test_an_operator_that_alone_has_no_way_to_postgresql_rolls_on_at_the_word_of_the_brokers() -> None:
+    scene = wants_restart()
+    assert scene.database is not None
+    scene.database_is(DatabaseState.REJECTED, "no pg_hba.conf entry")
+    scene.database = replace(scene.database, state_since=NOW - timedelta(seconds=40))
+
+    assert isinstance(scene.action(), CloseToPushes)
+
+    scene.database = replace(scene.database, state_since=NOW - timedelta(seconds=5))
+    assert_waits(scene, Reason.DATABASE_AWAY, "no pg_hba.conf entry")
+
+
+def test_brokers_beyond_replicas_hold_a_restart_like_any_other() -> None:
+    scene = wants_restart()
+    scene.change_spec(replicas=2)
+    scene.roll_on(1)
+    scene.spool(2, files=99, bytes=990)
+
+    assert_waits(scene, Reason.SPOOL_NOT_EMPTY, "orders-2 still holds 99 spool files")
+
+
+def test_of_two_pods_of_one_broker_the_running_one_counts_and_not_the_newest() -> None:
+    scene = wants_restart()
+    scene.roll_on(1)
+    scene.not_ready(1)
+    second = {**scene.pod(0), "metadata": {**scene.pod(0)["metadata"], "name": "orders-0-new", "uid": "new"}}
+    second["metadata"]["creationTimestamp"] = "2026-12-01T11:59:00Z"
+    second["status"] = {"phase": "Pending", "conditions": []}
+    scene.pods.append(second)
+
+    assert_waits(scene, Reason.BROKER_AWAY, "orders-1 is not Ready")
+
+
+def test_a_booting_broker_whose_keeper_was_not_asked_may_be_replaying() -> None:
+    scene = wants_restart()
+    scene.unstarted(1)
+    scene.forget_spool(1)
+
+    assert_waits(scene, Reason.SPOOL_UNKNOWN, "it may be replaying")
+
+
+def test_a_broker_is_not_restarted_while_its_deleted_claim_holds_messages() -> None:
+    scene = wants_restart()
+    scene.claims["orders-spool-1"]["metadata"]["deletionTimestamp"] = "2026-12-01T11:59:00Z"
+    scene.crash(1)
+    scene.spool(1, files=500, bytes=5000)
+
+    assert_waits(scene, Reason.CLAIM_DELETED, "what its spool holds with it")

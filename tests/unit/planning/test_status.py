@@ -250,3 +250,32 @@ def test_more_brokers_than_the_mesh_is_made_for_are_warned_of_in_a_ready_cluster
 
     assert status["phase"] == "Ready"
     assert status["message"] == "3 of 3 brokers are Ready. The mesh between brokers is designed for up to 3 of them."
+
+
+def test_a_read_only_database_is_never_ready_although_its_brokers_are() -> None:
+    scene = healthy_cluster()
+    scene.database_is(DatabaseState.READ_ONLY, "pg:5432 is read-only")
+
+    status = scene.make_status()
+
+    assert (status["phase"], status["message"]) == ("Degraded", "PostgreSQL: pg:5432 is read-only")
+
+
+def test_the_first_crashes_and_a_pod_that_waits_for_its_node_are_no_dead_end_yet() -> None:
+    crashing, waiting = healthy_cluster(), healthy_cluster()
+    crashing.crash(1)
+    crashing.pod(1)["status"]["containerStatuses"][0]["restartCount"] = 1
+    pod = waiting.pod(1)
+    pod["metadata"]["creationTimestamp"] = zulu(NOW - timedelta(seconds=5))
+    pod["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "m"}]}
+
+    assert crashing.condition("Stalled") is None
+    assert waiting.condition("Stalled") is None
+
+
+def test_only_the_line_that_says_why_leaves_the_log_of_a_crashed_broker() -> None:
+    scene = healthy_cluster()
+    scene.crash(0, last="FATAL: cannot bind\nTRACE payload=secret")
+
+    assert "secret" not in scene.make_status()["message"]
+    assert "FATAL: cannot bind" in scene.make_status()["message"]

@@ -1,7 +1,8 @@
 """Every state of a small world: no decision breaks an invariant, and no state is without a way out or a sentence."""
 
+import os
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Final
 
 import pytest
@@ -33,6 +34,8 @@ class State:
         return self.pod in ("ready", "not ready")
 
 
+# The whole walk takes minutes; what a commit runs is every so-manieth state of it, in a fixed order.
+STRIDE: Final = 1 if os.environ.get("WALK") == "full" else 17
 BROKERS: Final = tuple(State(*parts) for parts in product(PODS, SPOOLS, (False, True)))
 # All pairs of brokers are walked; a third one stands for the rest of the cluster.
 THIRD: Final = (State("ready", "empty", False), State("ready", "files", False), State("not ready", "empty", True))
@@ -109,7 +112,9 @@ def _check_that_it_is_said(scene: Scene, states: tuple[State, ...], mode: str) -
         return
     status = scene.make_status()
     ready = next(item for item in status["conditions"] if item["type"] == "Ready")
-    wrong = any(state.late or not state.serves for state in states)
+    assert scene.database is not None
+    away = scene.database.state is DatabaseState.REFUSED
+    wrong = away or any(state.late or not state.serves for state in states)
 
     assert (ready["status"] == "False") == wrong
     assert ready["message"]
@@ -131,7 +136,7 @@ def test_one_broker_in_every_state_breaks_no_invariant(database: DatabaseState, 
 @pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("first", PODS)
 def test_two_brokers_in_every_pair_of_states_break_no_invariant(first: str, database: DatabaseState) -> None:
-    for one, other in product((state for state in BROKERS if state.pod == first), BROKERS):
+    for one, other in islice(product((state for state in BROKERS if state.pod == first), BROKERS), None, None, STRIDE):
         check((one, other), database, "ordinary")
 
 
@@ -140,7 +145,7 @@ def test_two_brokers_in_every_pair_of_states_break_no_invariant(first: str, data
 def test_three_brokers_break_no_invariant(first: str, third: State) -> None:
     # Spools of the second one do not matter where the first one's do: half of the pairs tell all.
     pairs = product((s for s in BROKERS if s.pod == first), (s for s in BROKERS if s.spool != "unknown"))
-    for one, other in pairs:
+    for one, other in islice(pairs, None, None, STRIDE):
         check((one, other, third), DatabaseState.REACHABLE, "ordinary")
 
 
