@@ -91,7 +91,9 @@ def _resolve(memory: Memory, reference: Reference, generated_mesh_secret: str) -
             problem=f"The key {reference.key} of the Secret {reference.secret} ({reference.purpose}) {state};"
             " it is taken up by itself when it appears.",
         )
-    digest = content.digests[reference.key]
+    # Where the database is is no secret, and must be recognized again by a cluster that is made anew.
+    plain = hashlib.sha256(value).hexdigest() if reference.purpose in _NO_SECRETS else None
+    digest = plain or content.digests[reference.key]
     check = _CHECKS.get(reference.purpose)
     problem = check(value) if check is not None else None
     if problem is not None:
@@ -113,6 +115,7 @@ def _port(value: bytes) -> str | None:
     return None if value.isdigit() else "is not a plain number, such as 5432; look for a newline at its end."
 
 
+_NO_SECRETS: Final = frozenset({Purpose.HOST, Purpose.PORT, Purpose.DATABASE})
 _CHECKS: Mapping[str, Callable[[bytes], str | None]] = {
     Purpose.ENCRYPTION_KEY: _encryption_key,
     Purpose.PORT: _port,

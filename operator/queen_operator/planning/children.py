@@ -4,13 +4,12 @@ A broker's template is changed by a restart alone (``restarts.py``). Everything 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from queen_operator.api import names
-from queen_operator.api.units import quantity
 from queen_operator.manifests.compare import difference
 from queen_operator.manifests.config import RestartCause, changed_causes
 from queen_operator.planning.actions import Action, ApplyChildren, DeleteChild, GenerateMeshSecret
+from queen_operator.planning.claims import kept_claim, may_be_mounted
 from queen_operator.planning.observed import JsonObject, Observed
 from queen_operator.planning.reasons import EventReason
 from queen_operator.planning.restarts import OutOfDate
@@ -127,34 +126,26 @@ def _pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> l
     plain = [wanted.service_account, *wanted.services]
     if wanted.disruption_budget is not None:
         plain.append(wanted.disruption_budget)
+    by_index = {broker.index: broker for broker in brokers}
     pairs: list[Pair] = []
     for manifest in plain:
         key = (manifest["kind"], manifest["metadata"]["name"])
         pairs.append((*key, manifest, observed.others.get(key)))
-    for claim in wanted.claims:
+    for index, claim in enumerate(wanted.claims):
         name = claim["metadata"]["name"]
+        moved = _writes_to_its_database(wanted, by_index[index])
         live = observed.claims.get(name)
-        pairs.append(("PersistentVolumeClaim", name, claim if live is None else _claim_to_keep(claim, live), live))
+        pairs.append(("PersistentVolumeClaim", name, claim if live is None else kept_claim(claim, live, moved), live))
     pairs.extend(_deployment_pairs(observed, wanted, brokers))
     return pairs
 
 
-def _claim_to_keep(claim: Manifest, live: JsonObject) -> Manifest:
-    """What may still change on a claim: labels always, the size upwards once it is bound.
-
-    Access mode and class are fixed at creation, the database annotation says whose messages it holds.
-    """
-    spec: dict[str, Any] = dict(live["spec"])
-    kept = {key: spec[key] for key in ("accessModes", "storageClassName") if key in spec}
-    bound = (live.get("status") or {}).get("phase") == "Bound"
-    requests = spec["resources"]["requests"]
-    grows = quantity(claim["spec"]["resources"]["requests"]["storage"]) > quantity(requests["storage"])
-    resources = claim["spec"]["resources"] if bound and grows else {"requests": requests}
-    metadata = dict(claim["metadata"])
-    database = annotations(live).get(names.DATABASE_ANNOTATION)
-    if database is not None:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), names.DATABASE_ANNOTATION: database}
-    return {**claim, "metadata": metadata, "spec": {**kept, "resources": resources}}
+def _writes_to_its_database(wanted: Wanted, broker: Broker) -> bool:
+    """It is Ready with the present connection and its spool holds nothing: whatever comes now is for this database."""
+    if broker.deployment is None or not broker.ready or broker.spool is None:
+        return False
+    up_to_date = not compare_template(broker.deployment, wanted, broker.index).causes
+    return up_to_date and broker.spool.empty and broker.spool.quarantined_files == 0
 
 
 def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> list[Pair]:
@@ -166,17 +157,11 @@ def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker,
         live = broker.deployment
         if live is not None:
             pairs.append(("Deployment", name, _with_live_template(manifest, live), live))
-        elif usable and broker.pod is None and not broker.leaving and _has_its_claim(observed, wanted, index):
+        elif usable and broker.pod is None and not broker.leaving and may_be_mounted(observed, wanted, index):
             # While an old pod runs or drains, a new Deployment would put a second pod beside it within milliseconds,
             # or, adopting it, restart it without a guard.
             pairs.append(("Deployment", name, manifest, None))
     return pairs
-
-
-def _has_its_claim(observed: Observed, wanted: Wanted, index: int) -> bool:
-    """A pod would mount whatever claim has the name: somebody else's files would be replayed into our database."""
-    claim = observed.claims.get(names.claim_name(wanted.context.name, index))
-    return claim is not None and "deletionTimestamp" not in claim["metadata"]
 
 
 def _with_live_template(manifest: Manifest, live: JsonObject) -> Manifest:

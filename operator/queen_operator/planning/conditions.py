@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from queen_operator.api.status import ConditionType
 from queen_operator.planning.actions import RestartBroker, Wait
+from queen_operator.planning.claims import why_not_mounted
 from queen_operator.planning.findings import Findings
 from queen_operator.planning.observed import DatabaseState
 from queen_operator.planning.reasons import Reason
@@ -39,6 +40,11 @@ def _claims(findings: Findings) -> tuple[Reason, str, bool] | None:
         if broker.claim_is_leaving and broker.pod is not None:
             words = f"{broker.name}: its claim was deleted and goes with its pod, and what its spool holds with it."
             return Reason.CLAIM_DELETED, f"{words} {KEEP_THE_POD}", True
+    for broker in findings.members:
+        if broker.deployment is None:
+            refusal = why_not_mounted(findings.observed, findings.wanted, broker.index)
+            if refusal is not None:
+                return Reason.CLAIM_OF_OTHERS, refusal, True
     return None
 
 

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     INVALID_SPEC = "InvalidSpec"
     INTERNAL_ERROR = "InternalError"  # a fault of the operator itself; its log has the trace
     NAME_TAKEN = "NameTaken"  # an object with one of our names is not ours
+    CLAIM_OF_OTHERS = "ClaimOfAnotherDatabase"  # its messages would be replayed into the wrong database
     CLAIM_DELETED = "ClaimDeleted"  # a claim is going with its pod
     POD_REFUSED = "PodRefused"  # quota, admission: no pod can be made
     POD_UNSCHEDULABLE = "PodUnschedulable"

@@ -171,6 +171,38 @@ def test_brokers_that_keep_running_beyond_replicas_keep_their_budget() -> None:
     assert scene.action() == Rest()
 
 
+def test_a_claim_with_the_messages_of_another_database_is_not_mounted() -> None:
+    scene = healthy_cluster()
+    scene.claims["orders-spool-1"]["metadata"]["annotations"] = {names.DATABASE_ANNOTATION: "old:5432/x"}
+    del scene.deployments["orders-1"]
+    scene.pods = [pod for pod in scene.pods if pod["metadata"]["uid"] != "pod-1"]
+
+    assert scene.action() == Rest()
+    status = scene.make_status()
+    assert status["phase"] == "Blocked"
+    assert "holds the spool of another database (old:5432/x)" in status["message"]
+
+    scene.claims["orders-spool-1"]["metadata"]["annotations"] = {}
+    assert kinds_and_names(applied(scene)) == {("PersistentVolumeClaim", "orders-spool-1"), ("Deployment", "orders-1")}
+
+
+def test_a_claim_follows_to_another_database_once_a_ready_broker_has_emptied_it() -> None:
+    scene = healthy_cluster()
+    scene.change_spec(postgres={"host": "other"})
+    for index in range(3):
+        scene.roll_on(index)
+    scene.spool(2, files=1)
+
+    action = applied(scene)
+
+    assert kinds_and_names(action) == {
+        ("PersistentVolumeClaim", "orders-spool-0"),
+        ("PersistentVolumeClaim", "orders-spool-1"),
+    }
+    marked = {item["metadata"]["annotations"][names.DATABASE_ANNOTATION] for item in action.manifests}
+    assert marked == {"other:5432/queen"}
+
+
 def test_a_claim_that_vanished_is_made_again_and_the_loss_is_said() -> None:
     scene = healthy_cluster()
     del scene.claims["orders-spool-2"]

@@ -287,6 +287,7 @@ def test_the_others_follow_a_new_connection_once_one_broker_is_ready_with_it() -
         scene.spool(index, files=3, bytes=30)
     closed(scene, 1, seconds=5)
     scene.roll_on(0)
+    scene.claims["orders-spool-0"]["metadata"]["annotations"] = {names.DATABASE_ANNOTATION: "other:5432/queen"}
 
     action = scene.action()
 
