@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ DATABASE_SERVICE = "postgres"
 MESSAGES = 300
 _SECRET = "orders-postgres"
 _IMAGE_ANNOTATION = "queen-operator.dev/lab-image"
+_BROKER_PODS = f"queen-operator.dev/cluster={CLUSTER}"
 _READY_SECONDS = 300
 _TRAFFIC_SECONDS = 180
 _TRAFFIC_SOURCES = ("__init__.py", "demo_traffic.py", "broker_http.py", "producing.py", "consuming.py")
@@ -100,10 +102,24 @@ def wait_until_ready(kubectl: Kubectl) -> None:
             say(f"      {message}")
             shown = message
         if is_ready(resource):
+            say(_starting_times(resource, kubectl.items("pods", NAMESPACE, _BROKER_PODS)))
             return
         if time.monotonic() > deadline:
             raise LabError(f"not Ready after {_READY_SECONDS} s; the last word was: {message}")
         time.sleep(1)
+
+
+def _starting_times(resource: dict[str, Any], pods: list[dict[str, Any]]) -> str:
+    """Return how long the cluster took to be Ready, and the slowest broker's own start, as the API dates them."""
+    whole = _seconds_to_ready(resource)
+    slowest = max(_seconds_to_ready(pod) for pod in pods)
+    return f"      Ready {whole:.0f} s after it was created; the slowest broker's pod took {slowest:.0f} s of it"
+
+
+def _seconds_to_ready(item: dict[str, Any]) -> float:
+    ready = next(c for c in item["status"]["conditions"] if c["type"] == "Ready")
+    begin, end = item["metadata"]["creationTimestamp"], ready["lastTransitionTime"]
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
 
 
 def is_ready(resource: dict[str, Any]) -> bool:

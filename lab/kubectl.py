@@ -49,3 +49,8 @@ class Kubectl:
         """Return an object, None when it does not exist."""
         printed = self.run("get", kind, name, f"--namespace={namespace}", "--ignore-not-found", "--output=json")
         return dict(json.loads(printed)) if printed.strip() else None
+
+    def items(self, kind: str, namespace: str, selector: str) -> list[dict[str, Any]]:
+        """Return the objects of a kind that a label selector matches."""
+        printed = self.run("get", kind, f"--namespace={namespace}", f"--selector={selector}", "--output=json")
+        return list(json.loads(printed)["items"])

@@ -197,6 +197,7 @@ def test_a_second_node_beside_the_first_leaves_nothing_behind(node: Node, kubect
     try:
         second.postgres.start()
         here = NamespacedKubectl(second.kubeconfig, "default")
+        wait_until("the account that pods need", lambda: here.get("serviceaccount", "default"))
         here.apply([claim("spool", "ReadWriteOncePod"), pausing_pod("user", ["spool"])])
         wait_until("a pod on the second node", lambda: here.is_true("pod", "user", "Ready"))
         waiting = second.popen_inside(["sleep", "1000"])

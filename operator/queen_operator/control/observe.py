@@ -1,11 +1,13 @@
 """Builds what a round sees, from the caches and the worker's memory; asks the API server only for changed Secrets."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
 from queen_operator.api import names
 from queen_operator.api.cluster import ParsedCluster
-from queen_operator.cluster.client import Api, Object
+from queen_operator.cluster.client import Api, NotFound, Object
 from queen_operator.cluster.kinds import BUDGET, CLAIM, DEPLOYMENT, POD, SECRET, SERVICE, SERVICE_ACCOUNT, Kind
 from queen_operator.cluster.store import Store
 from queen_operator.cluster.writes import whose
@@ -27,11 +29,13 @@ async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster
     mesh = names.mesh_secret_name(cluster.name) if cluster.spec.mesh.secret is None else ""
     sorted_out = _Sorted(store, cluster)
     foreign = memory.standing(memory.foreign, now) | sorted_out.foreign
+    pods = tuple(store.of_cluster(POD, cluster.namespace, cluster.name).values())
+    deployments = sorted_out.ours(DEPLOYMENT)
     return Observed(
         now=now,
         resource=memory.resource,
-        deployments=sorted_out.ours(DEPLOYMENT),
-        pods=tuple(store.of_cluster(POD, cluster.namespace, cluster.name).values()),
+        deployments={**deployments, **await _unlabeled(api, cluster, pods, deployments)},
+        pods=pods,
         claims=sorted_out.ours(CLAIM),
         others=sorted_out.others(),
         references=secrets.resolve(memory, wanted_keys, mesh),
@@ -45,6 +49,24 @@ async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster
         nudged=memory.lately_nudged(now),
         token_missing=cluster.spec.auth.enabled and secrets.admin_token(memory, cluster.spec) is None,
     )
+
+
+async def _unlabeled(
+    api: Api, cluster: ParsedCluster, pods: tuple[Object, ...], known: Mapping[str, Object]
+) -> dict[str, Object]:
+    """Deployments of ours that no watch shows, since our label was taken off: their pods say that they must be there.
+
+    Taken for gone, such a broker would be made anew, with a new template and without a guard.
+    """
+    indexes = {(pod["metadata"].get("labels") or {}).get(names.BROKER_LABEL, "") for pod in pods}
+    wanted = {names.broker_name(cluster.name, int(index)) for index in indexes if index.isdigit()}
+    found: dict[str, Object] = {}
+    for name in sorted(wanted - set(known)):
+        with suppress(NotFound):
+            item = await api.get(DEPLOYMENT, cluster.namespace, name)
+            if whose(DEPLOYMENT, item, cluster.name, cluster.uid) is None:
+                found[name] = item
+    return found
 
 
 def _warnings(cluster: ParsedCluster) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from queen_operator.api import names
 from tests.support import audit
 from tests.support.clusters import (
     children,
+    condition,
     generations,
     has,
     make_settled,
@@ -136,6 +137,23 @@ def test_what_a_person_edits_on_a_child_is_put_back_within_seconds(objects: Obje
 
             assert not put_back() or kind == "Service", "the edit changes nothing"
             wait_until("it to be as before", put_back, seconds=20)
+
+
+def test_a_deployment_whose_label_was_taken_off_is_not_taken_for_gone_and_made_anew(objects: Objects) -> None:
+    """A whole apply would change its template, past every guard, in the midst of an outage as well."""
+    make_settled(objects)
+    objects.patch("QueenCluster", "orders", {"spec": {"resources": {"requests": {"cpu": "300m"}}}})
+    wait_until("the change to wait", lambda: condition(objects, "RestartPending").get("reason") == "ChangesWait")
+
+    for index in range(3):
+        objects.patch("Deployment", f"orders-{index}", {"metadata": {"labels": {names.MANAGED_BY_LABEL: "Helm"}}})
+
+    def labeled_again() -> bool:
+        found = objects.all("Deployment").values()
+        return all(item["metadata"]["labels"][names.MANAGED_BY_LABEL] == names.FIELD_MANAGER for item in found)
+
+    wait_until("the labels to be put back", labeled_again, seconds=20)
+    assert generations(objects) == {"orders-0": 1, "orders-1": 1, "orders-2": 1}
 
 
 def test_labels_and_annotations_of_others_stay_on_children_without_a_fight(
