@@ -15,10 +15,28 @@ SECRET = "pg"
 # Nobody listens there, so the operator's own look at the database is answered at once: refused.
 DATABASE = {"host": "127.0.0.1", "port": 1, "passwordSecret": {"name": SECRET}}
 
+# Values that YAML, JSON or a template could turn into others, and quantities in uncommon units.
+ODD_SPEC: Object = {
+    "resources": {"requests": {"cpu": "0.5", "memory": "1024Mi"}, "limits": {"memory": "2G"}},
+    "spool": {"size": "5120Mi"},
+    "broker": {
+        "env": [
+            {"name": name, "value": value}
+            for name, value in (("A", "on"), ("B", "0123"), ("C", "1e3"), ("D", ""), ("E", "ñ✓"), ("F", "{{ x }}"))
+        ]
+    },
+}
+UNTOUCHED = {"orders-0": 1, "orders-1": 1, "orders-2": 1}
+
 
 def queen_cluster(name: str = "orders", **spec: Any) -> Object:
     """The smallest cluster, with parts of the spec replaced or added."""
     return specs.resource(specs.minimal(**{"postgres": DATABASE, **spec}), name)
+
+
+def claims(name: str = "orders", brokers: int = 3) -> set[tuple[str, str]]:
+    """Kind and name of what outlives a cluster."""
+    return {child for child in children(name, brokers) if child[0] == "PersistentVolumeClaim"}
 
 
 def secret(name: str = SECRET, **values: str) -> Object:
@@ -50,6 +68,12 @@ def has(objects: Objects, wanted: set[tuple[str, str]]) -> Callable[[], bool]:
         return all(name in found[kind] for kind, name in wanted)
 
     return all_there
+
+
+def all_collected(objects: Objects, name: str = "orders") -> bool:
+    """Whether nothing of a cluster is left but its claims, in a namespace that has no other."""
+    owned = children(name) - claims(name)
+    return not any(objects.get(*child) for child in owned) and not objects.all("Pod") and not objects.all("ReplicaSet")
 
 
 def make_settled(objects: Objects, name: str = "orders", **spec: Any) -> None:

@@ -58,6 +58,10 @@ class Objects:
         assert found is not None, f"there is no {kind} {name} in {self.namespace}"
         return found
 
+    def elsewhere(self, namespace: str) -> Objects:
+        """The same cluster, another namespace."""
+        return Objects(self.kubeconfig, namespace)
+
     def all(self, kind: str) -> dict[str, Object]:
         """Every object of a kind, by name."""
         listed = self.client.get(self._path(kind))

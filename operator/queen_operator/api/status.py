@@ -23,7 +23,6 @@ class Phase(StrEnum):
     DEGRADED = "Degraded"  # something is away and nothing for the operator to do about it
     BLOCKED = "Blocked"  # only a person can decide or repair
     PAUSED = "Paused"
-    DELETING = "Deleting"
 
 
 class ConditionType(StrEnum):

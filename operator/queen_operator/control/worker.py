@@ -164,7 +164,8 @@ class Worker:
         action = decide(observed, wanted)
         status = make_status(find(observed, wanted, action))
         draining = any(not spool.empty for spool in observed.spools.values())
-        self.memory.busy = draining or status["phase"] != "Ready" or not isinstance(action, Rest)
+        moves = draining or status["phase"] != "Ready" or not isinstance(action, Rest)
+        self.memory.busy = moves and not cluster.spec.paused
         # The status first: who reads it knows what is about to be done, and why, before it is done.
         if not await self._write(status):
             return AGAIN_SECONDS

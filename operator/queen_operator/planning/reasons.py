@@ -41,7 +41,6 @@ class Reason(StrEnum):
     SURPLUS_BROKERS = "SurplusBrokers"  # more brokers run than are wanted
     PAUSED = "Paused"
     NOT_PAUSED = "NotPaused"
-    DELETING = "Deleting"
     NOTHING_PENDING = "NothingPending"
     RENDERING_CHANGED = "RenderingChanged"  # only the operator's own rendering differs
     CHANGES_WAIT = "ChangesWait"  # what the user wrote waits for its guards

@@ -18,6 +18,7 @@ from tests.support.namespaces import fresh_name, namespace_object
 from tests.support.objects import Objects
 from tests.support.operators import Account, OperatorProcess, Operators, install_account
 from tests.support.ports import free_port
+from tests.support.scenes import Scene
 
 _CRDS = cache.CHECKOUT / "crds"
 
@@ -64,28 +65,6 @@ def account(plane: ControlPlane, objects: Objects) -> Account:
     return install_account(plane, f"{objects.namespace}-ops", [objects.namespace])
 
 
-@pytest.fixture(scope="session")
-def cluster_wide_account(plane: ControlPlane) -> Account:
-    """The account of an operator for all namespaces."""
-    return install_account(plane, "queen-system")
-
-
-@pytest.fixture(scope="module")
-def operator(
-    plane: ControlPlane, cluster_wide_account: Account, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    """The operator for all namespaces. It runs only during modules that ask for it: others bring operators."""
-    log = tmp_path_factory.mktemp("operator") / "operator.log"
-    # The same identity each time: the Lease of the module before is its own.
-    process = OperatorProcess(cluster_wide_account, log, "operator")
-    try:
-        process.wait_until_it_works()
-        yield process
-        assert process.running, process.explain()
-    finally:
-        process.kill()
-
-
 @pytest.fixture
 def operators(tmp_path: Path) -> Iterator[Operators]:
     """Operators of this test's own."""
@@ -103,10 +82,19 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed:
         for value in getattr(item, "funcargs", {}).values():
-            if isinstance(value, OperatorProcess):
-                report.sections.append(("The operator", value.explain()))
-            elif isinstance(value, Operators):
-                report.sections.extend(("The operator", process.explain()) for process in value.started)
-            elif isinstance(value, Objects):
-                report.sections.append(("The namespace", diagnostics.explain(value.kubeconfig, value.namespace)))
+            report.sections.extend(_explanations(value))
     return report
+
+
+def _explanations(value: object) -> list[tuple[str, str]]:
+    match value:
+        case OperatorProcess():
+            return [("The operator", value.explain())]
+        case Operators(started=started):
+            return [("The operator", process.explain()) for process in started]
+        case Objects():
+            return [("The namespace", diagnostics.explain(value.kubeconfig, value.namespace))]
+        case Scene():
+            return [found for part in (value.objects, *value.operators) for found in _explanations(part)]
+        case _:
+            return []

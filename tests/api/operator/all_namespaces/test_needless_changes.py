@@ -9,22 +9,10 @@ import pytest
 
 from lab.control_plane import ControlPlane
 from tests.support import audit
-from tests.support.clusters import condition, generations, make_settled, rests
+from tests.support.clusters import ODD_SPEC, UNTOUCHED, condition, generations, make_settled, rests
 from tests.support.objects import Object, Objects
-from tests.support.operators import Account, OperatorProcess, Operators, written_on_children
+from tests.support.operators import OperatorProcess, written_on_children
 from tests.support.waiting import wait_until
-
-UNTOUCHED = {"orders-0": 1, "orders-1": 1, "orders-2": 1}
-SPEC: Object = {
-    "resources": {"requests": {"cpu": "0.5", "memory": "1024Mi"}, "limits": {"memory": "2G"}},
-    "spool": {"size": "5120Mi"},
-    "broker": {
-        "env": [
-            {"name": name, "value": value}
-            for name, value in (("A", "on"), ("B", "0123"), ("C", "1e3"), ("D", ""), ("E", "ñ✓"), ("F", "{{ x }}"))
-        ]
-    },
-}
 
 
 def _spelled(cpu: str | int, memory: str, limit: str, size: str) -> Callable[[Object], None]:
@@ -63,7 +51,7 @@ CHANGES = {
 def test_a_spec_that_says_the_same_in_other_words_changes_nothing(
     objects: Objects, operator: OperatorProcess, plane: ControlPlane, subtests: pytest.Subtests
 ) -> None:
-    make_settled(objects, **copy.deepcopy(SPEC))
+    make_settled(objects, **copy.deepcopy(ODD_SPEC))
     before = audit.position(plane.audit_log)
     for what, change in CHANGES.items():
         with subtests.test(what):
@@ -82,21 +70,3 @@ def test_a_spec_that_says_the_same_in_other_words_changes_nothing(
     # And one that does say something else is seen: it waits, since PostgreSQL cannot be reached here.
     objects.patch("QueenCluster", "orders", {"spec": {"resources": {"requests": {"cpu": "501m"}}}})
     wait_until("the change to be seen", lambda: condition(objects, "RestartPending")["reason"] == "ChangesWait")
-
-
-def test_an_operator_that_is_restarted_again_and_again_writes_nothing(
-    objects: Objects, plane: ControlPlane, account: Account, operators: Operators
-) -> None:
-    first = operators.working(account)
-    make_settled(objects, **copy.deepcopy(SPEC))
-    assert first.stop() == 0
-    before = audit.position(plane.audit_log)
-
-    for _ in range(5):
-        # A new process has a new order of sets and a new salt of hashes.
-        process = operators.working(account)
-        wait_until("a round", lambda process=process: process.rounds() > 0)  # type: ignore[misc]
-        assert process.stop() == 0
-
-    assert generations(objects) == UNTOUCHED
-    assert written_on_children(plane, account.user, before, objects.namespace) == set()

@@ -1,29 +1,30 @@
-"""Pause, deletion, and the operator's own end."""
+"""Pause and deletion."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 
 from lab.control_plane import ControlPlane
 from tests.support import audit
-from tests.support.clusters import children, condition, generations, has, make_settled, secret, status
+from tests.support.clusters import (
+    UNTOUCHED,
+    all_collected,
+    children,
+    condition,
+    generations,
+    has,
+    make_settled,
+    secret,
+    status,
+)
 from tests.support.objects import Objects
-from tests.support.operators import Account, OperatorProcess, Operators, written_on_children
+from tests.support.operators import OperatorProcess, written_on_children
 from tests.support.waiting import wait_until
-
-CLAIMS = {child for child in children() if child[0] == "PersistentVolumeClaim"}
-OWNED = children() - CLAIMS
 
 
 def _seen(objects: Objects) -> bool:
     found = objects.there("QueenCluster", "orders")
     return bool(found["status"]["observedGeneration"] == found["metadata"]["generation"])
-
-
-def _all_gone(objects: Objects) -> bool:
-    return not any(objects.get(*child) for child in OWNED) and not objects.all("Pod") and not objects.all("ReplicaSet")
 
 
 def test_nothing_is_written_to_children_while_paused_and_work_goes_on_afterwards(
@@ -47,7 +48,7 @@ def test_nothing_is_written_to_children_while_paused_and_work_goes_on_afterwards
     assert condition(objects, "Paused")["status"] == "True"
     assert written_on_children(plane, operator.account.user, before, objects.namespace) == set()
     assert objects.get("Service", "orders") is None
-    assert generations(objects) == {"orders-0": 1, "orders-1": 1, "orders-2": 1}
+    assert generations(objects) == UNTOUCHED
 
     objects.patch("QueenCluster", "orders", {"spec": {"paused": False}})
     wait_until("the Service to be back", has(objects, children()))
@@ -66,7 +67,7 @@ def test_a_paused_cluster_can_be_deleted(objects: Objects, operator: OperatorPro
     objects.delete("QueenCluster", "orders")
 
     assert objects.get("QueenCluster", "orders") is None
-    wait_until("the children to be collected", lambda: _all_gone(objects))
+    wait_until("the children to be collected", lambda: all_collected(objects))
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
@@ -74,15 +75,15 @@ def test_a_deleted_cluster_leaves_its_claims_and_nothing_comes_back(
     propagation: str, objects: Objects, plane: ControlPlane, operator: OperatorProcess
 ) -> None:
     make_settled(objects)
-    claims = {name: item["metadata"]["uid"] for name, item in objects.all("PersistentVolumeClaim").items()}
+    before_uids = {name: item["metadata"]["uid"] for name, item in objects.all("PersistentVolumeClaim").items()}
     before = audit.position(plane.audit_log)
 
     objects.delete("QueenCluster", "orders", propagation)
 
     wait_until("the cluster to go", lambda: objects.get("QueenCluster", "orders") is None)
-    wait_until("the children to be collected", lambda: _all_gone(objects))
+    wait_until("the children to be collected", lambda: all_collected(objects))
     left = objects.all("PersistentVolumeClaim")
-    assert {name: item["metadata"]["uid"] for name, item in left.items()} == claims
+    assert {name: item["metadata"]["uid"] for name, item in left.items()} == before_uids
     for item in left.values():
         assert "deletionTimestamp" not in item["metadata"]
         assert item["metadata"]["labels"]["queen-operator.dev/cluster"] == "orders"
@@ -91,47 +92,4 @@ def test_a_deleted_cluster_leaves_its_claims_and_nothing_comes_back(
 
     make_settled(objects)
     again = {name: item["metadata"]["uid"] for name, item in objects.all("PersistentVolumeClaim").items()}
-    assert again == claims, "a cluster of the same name takes its volumes up again"
-
-
-def test_a_cluster_that_is_deleted_while_no_operator_runs_is_gone_and_stays_gone(
-    objects: Objects, plane: ControlPlane, account: Account, operators: Operators
-) -> None:
-    first = operators.working(account)
-    make_settled(objects)
-    assert first.stop() == 0
-
-    objects.delete("QueenCluster", "orders")
-    assert objects.get("QueenCluster", "orders") is None
-    wait_until("the children to be collected", lambda: _all_gone(objects))
-    before = audit.position(plane.audit_log)
-
-    operators.working(account)
-    objects.make(secret("other"))
-    make_settled(objects, "another")
-    assert _all_but(objects, "another") == CLAIMS
-    assert not [
-        what for what in written_on_children(plane, account.user, before, objects.namespace) if "/another" not in what
-    ]
-
-
-def _all_but(objects: Objects, name: str) -> set[tuple[str, str]]:
-    kinds = {kind for kind, _ in children()} - {"ServiceAccount", "Secret"}
-    found = {(kind, item) for kind in kinds for item in objects.all(kind)}
-    return found - children(name)
-
-
-def test_sigterm_ends_the_operator_in_order_whether_it_leads_or_waits(
-    objects: Objects, account: Account, operators: Operators
-) -> None:
-    leader = operators.working(account, "leader")
-    make_settled(objects)
-    waiting = operators.start(account, "waiting")
-    wait_until("the second to be ready to take over", lambda: waiting.page("/readyz")[0] == 200)
-    assert not waiting.leads()
-
-    for process in (waiting, leader):
-        began = time.monotonic()
-        assert process.stop(seconds=10) == 0, process.explain()
-        assert time.monotonic() - began < 10
-        assert "Traceback" not in process.log()
+    assert again == before_uids, "a cluster of the same name takes its volumes up again"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -55,37 +57,58 @@ TAKEN: dict[str, tuple[Object, set[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("foreign", "dependent"), TAKEN.values(), ids=TAKEN.keys())
+@dataclass(frozen=True)
+class _Scene:
+    """A cluster one of whose names is taken."""
+
+    objects: Objects
+    foreign: Object
+    dependent: set[tuple[str, str]]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.foreign["kind"], self.foreign["metadata"]["name"]
+
+
 def test_what_is_not_ours_is_never_touched_and_taken_up_once_it_is_gone(
-    foreign: Object, dependent: set[tuple[str, str]], objects: Objects, plane: ControlPlane, operator: OperatorProcess
+    new_namespace: Callable[[], Objects], plane: ControlPlane, operator: OperatorProcess, subtests: pytest.Subtests
 ) -> None:
-    kind, name = foreign["kind"], foreign["metadata"]["name"]
-    objects.make(foreign, secret())
-    stored = objects.there(kind, name)
     before = audit.position(plane.audit_log)
+    scenes = {what: _Scene(new_namespace(), foreign, dependent) for what, (foreign, dependent) in TAKEN.items()}
+    for scene in scenes.values():
+        scene.objects.make(scene.foreign, secret(), queen_cluster())
 
-    objects.make(queen_cluster())
+    for what, scene in scenes.items():
+        with subtests.test(f"{what} is left alone"):
+            _check_that_it_is_left_alone(scene, plane, operator, before)
+    for scene in scenes.values():
+        kind, name = scene.key
+        if kind == "PersistentVolumeClaim":
+            scene.objects.patch(kind, name, {"metadata": {"finalizers": None}})
+        scene.objects.delete(kind, name)
 
+    for what, scene in scenes.items():
+        with subtests.test(f"{what} has gone"):
+            wait_until("everything to be made", has(scene.objects, children()), seconds=30)
+            wait_until("the condition to go", lambda scene=scene: _is_free(scene.objects), seconds=30)  # type: ignore[misc]
+
+
+def _check_that_it_is_left_alone(scene: _Scene, plane: ControlPlane, operator: OperatorProcess, before: int) -> None:
+    objects, (kind, name) = scene.objects, scene.key
     wait_until("the condition to name it", not_ready_because(objects, "NameTaken", f"{kind} {name}"))
-    rest = children() - {(kind, name)} - dependent
-    wait_until("the rest to be made", has(objects, rest))
+    wait_until("the rest to be made", has(objects, children() - {scene.key} - scene.dependent))
     wait_until("the operator to rest", lambda: rests(objects))
-    resource = f"{kind.lower()}s/{name}"
+    assert condition(objects, "Stalled")["reason"] == "NameTaken"
+    assert [child for child in scene.dependent if objects.get(*child)] == []
     written = writes(plane, operator.account.user, before, objects.namespace)
-    assert not [what for what in written if what.endswith(f" {resource}")]
-    assert objects.there(kind, name)["metadata"]["uid"] == stored["metadata"]["uid"]
-    assert [child for child in dependent if objects.get(*child)] == []
-    assert condition(objects, "Stalled").get("reason") == "NameTaken"
+    assert [what for what in written if what.endswith(f" {kind.lower()}s/{name}")] == []
+    wanted = scene.foreign["metadata"]["labels"]
+    assert objects.there(kind, name)["metadata"].get("labels", {}) == wanted
 
-    if kind == "PersistentVolumeClaim":
-        objects.patch(kind, name, {"metadata": {"finalizers": None}})
-    objects.delete(kind, name)
 
-    wait_until("everything to be made", has(objects, children()), seconds=30)
-    wait_until(
-        "the condition to go", lambda: condition(objects, "Ready").get("reason") not in ("NameTaken", None), seconds=30
-    )
-    assert condition(objects, "Stalled").get("reason") != "NameTaken"
+def _is_free(objects: Objects) -> bool:
+    reasons = {condition(objects, kind).get("reason") for kind in ("Ready", "Stalled")}
+    return rests(objects) and "NameTaken" not in reasons
 
 
 def test_a_child_whose_owner_was_taken_off_is_somebodys_from_then_on(
