@@ -67,15 +67,18 @@ def _has_brokers(objects: Objects, name: str) -> bool:
     return objects.get("Deployment", f"{name}-2") is not None
 
 
-def test_an_operator_that_starts_before_the_definition_says_so_and_begins_when_it_is_there(
+def test_an_operator_that_starts_before_the_definition_says_so_ends_when_told_and_begins_when_it_is_there(
     bare_plane: ControlPlane, bare: Objects, bare_account: Account, operators: Operators
 ) -> None:
+    told_to_end = operators.start(bare_account, "told-to-end")
     process = operators.start(bare_account)
     wait_until("the operator's own page", lambda: process.page("/readyz")[0] == 503)
     missing = "the CustomResourceDefinition queenclusters.queen-operator.dev is not installed"
     assert process.page("/readyz")[1] == missing
     assert process.page("/healthz") == (200, "ok")
     assert not process.leads()
+    wait_until("the other one's page", lambda: told_to_end.page("/readyz")[0] == 503)
+    assert told_to_end.stop(seconds=10) == 0
 
     _install(bare_plane, _definition())
 
@@ -83,13 +86,6 @@ def test_an_operator_that_starts_before_the_definition_says_so_and_begins_when_i
     bare.make(secret(), queen_cluster())
     wait_until("the brokers", lambda: _has_brokers(bare, "orders"))
     assert process.log().count(missing) == 1
-
-
-def test_sigterm_ends_an_operator_that_waits_for_the_definition(bare_account: Account, operators: Operators) -> None:
-    process = operators.start(bare_account)
-    wait_until("the operator's own page", lambda: process.page("/readyz")[0] == 503)
-
-    assert process.stop(seconds=10) == 0
 
 
 def test_a_resource_that_cannot_be_read_blocks_itself_alone_until_it_is_corrected(
