@@ -38,6 +38,7 @@ _DEFAULTS: Object = {
         "user": "queen",
         "tls": {"enabled": False, "verify": True},
         "poolSize": 28,
+        "onFrozen": "Report",
         "passwordSecret": {"name": "pg", "key": "password"},
     },
     "broker": {

@@ -19,6 +19,7 @@ KEEPER_PORT: Final = 9632
 SPOOL_DIRECTORY: Final = "/var/lib/queen/spool"
 
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 BROKER_LABEL: Final = f"{GROUP}/broker"
 # A pod without this label is in no client Service: taken off before a broker is drained for good.
@@ -60,7 +61,7 @@ def cluster_labels(cluster: str) -> dict[str, str]:
     """Labels of every child of a cluster. Nothing is copied from the QueenCluster's own labels."""
     return {
         "app.kubernetes.io/name": "queen",
-        "app.kubernetes.io/instance": cluster,
+        INSTANCE_LABEL: cluster,
         MANAGED_BY_LABEL: FIELD_MANAGER,
         CLUSTER_LABEL: cluster,
     }

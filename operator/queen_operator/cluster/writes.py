@@ -37,7 +37,9 @@ def whose(kind: Kind, item: Object, cluster: str, uid: str) -> str | None:
             return "left over from the deleted cluster of this name, and about to be collected"
         return f"controlled by {owner.get('kind')} {owner.get('name')}"
     labels = meta.get("labels") or {}
-    ours = labels.get(names.MANAGED_BY_LABEL) == names.FIELD_MANAGER and labels.get(names.CLUSTER_LABEL) == cluster
+    # A claim that only lost its label is ours all the same: calling it foreign would invite people to delete it.
+    said = labels.get(names.CLUSTER_LABEL, labels.get(names.INSTANCE_LABEL))
+    ours = labels.get(names.MANAGED_BY_LABEL) == names.FIELD_MANAGER and said == cluster
     if kind is CLAIM and ours:
         return None
     manager = labels.get(names.MANAGED_BY_LABEL)

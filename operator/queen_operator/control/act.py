@@ -88,10 +88,12 @@ async def _act_on_children(
 ) -> bool:
     match action:
         case ApplyChildren(manifests=manifests, event=event, message=message):
-            done = await _apply_all(hands, memory, cluster, manifests, now)
-            if done:
-                await _tell(hands, memory, event, message, warning=event is EventReason.CLAIM_LOST)
-            return done
+            undone = await _apply_all(hands, memory, cluster, manifests, now)
+            if len(undone) == len(manifests):
+                return False
+            words = f"{message} Not done: {', '.join(undone)}." if undone else message
+            await _tell(hands, memory, event, words, warning=event is EventReason.CLAIM_LOST)
+            return True
         case GenerateMeshSecret():
             return await _generate_mesh_secret(hands, memory, cluster, wanted, now)
         case DeleteChild(kind=kind, name=name, uid=uid, message=message):
@@ -148,15 +150,19 @@ async def _tell(hands: Hands, memory: Memory, reason: EventReason, message: str,
 
 async def _apply_all(
     hands: Hands, memory: Memory, cluster: ParsedCluster, manifests: tuple[Mapping[str, Any], ...], now: datetime
-) -> bool:
-    """Apply side by side, Deployments last: a pod finds its claim, its account and its Services."""
-    tasks: list[asyncio.Task[bool]] = []
+) -> list[str]:
+    """Apply side by side, Deployments last: a pod finds its claim, its account and its Services.
+
+    Returns what could not be applied.
+    """
+    tasks: list[tuple[str, asyncio.Task[bool]]] = []
     for wave in (False, True):
         members = [manifest for manifest in manifests if (manifest["kind"] == "Deployment") is wave]
         async with asyncio.TaskGroup() as group:
-            applying = (_apply_one(hands, memory, cluster, manifest, now) for manifest in members)
-            tasks.extend(group.create_task(one) for one in applying)
-    return any(task.result() for task in tasks)
+            for manifest in members:
+                name = f"{manifest['kind']} {manifest['metadata']['name']}"
+                tasks.append((name, group.create_task(_apply_one(hands, memory, cluster, manifest, now))))
+    return [name for name, task in tasks if not task.result()]
 
 
 async def _apply_one(

@@ -10,6 +10,7 @@ from queen_operator.planning.wanted import Wanted
 # One missed poll does not make a spool unknown in the status; a guard asks for a younger answer (planning.guards).
 ANSWER_KEEPS = timedelta(seconds=25)
 NUDGE_AGAIN_AFTER = timedelta(seconds=30)
+MISSING_FOR = timedelta(seconds=5)
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class Memory:
     wanted_key: tuple[Any, ...] | None = None
     wanted: Wanted | None = None
     nudged: dict[str, datetime] = field(default_factory=dict)
+    missing: dict[str, datetime] = field(default_factory=dict)  # wanted Deployments, since they were first not seen
     busy: bool = True  # something is being changed or is wrong: look often
 
     def take_spool(self, uid: str, spool: Spool | None) -> None:
@@ -75,6 +77,11 @@ class Memory:
         """Pods that were told to leave maintenance mode so lately that an effect cannot be seen yet."""
         self.nudged = {uid: at for uid, at in self.nudged.items() if now - at < NUDGE_AGAIN_AFTER}
         return frozenset(self.nudged)
+
+    def long_missing(self, wanted: set[str], present: set[str], now: datetime) -> frozenset[str]:
+        """Wanted Deployments that have not been there for longer than a deletion takes to reach their pods."""
+        self.missing = {name: self.missing.get(name, now) for name in wanted - present}
+        return frozenset(name for name, since in self.missing.items() if now - since > MISSING_FOR)
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is remembered of pods that are gone."""

@@ -47,6 +47,7 @@ async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster
         refused=memory.standing(memory.refused, now),
         warnings=_warnings(cluster),
         nudged=memory.lately_nudged(now),
+        long_missing=memory.long_missing(_deployment_names(cluster), set(sorted_out.ours(DEPLOYMENT)), now),
         token_missing=cluster.spec.auth.enabled and secrets.admin_token(memory, cluster.spec) is None,
     )
 
@@ -67,6 +68,10 @@ async def _unlabeled(
             if whose(DEPLOYMENT, item, cluster.name, cluster.uid) is None:
                 found[name] = item
     return found
+
+
+def _deployment_names(cluster: ParsedCluster) -> set[str]:
+    return {names.broker_name(cluster.name, index) for index in range(cluster.spec.replicas)}
 
 
 def _warnings(cluster: ParsedCluster) -> tuple[str, ...]:

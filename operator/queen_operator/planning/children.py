@@ -157,11 +157,27 @@ def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker,
         live = broker.deployment
         if live is not None:
             pairs.append(("Deployment", name, _with_live_template(manifest, live), live))
-        elif usable and broker.pod is None and not broker.leaving and may_be_mounted(observed, wanted, index):
-            # While an old pod runs or drains, a new Deployment would put a second pod beside it within milliseconds,
-            # or, adopting it, restart it without a guard.
+        elif usable and _has_room(observed, broker, manifest) and may_be_mounted(observed, wanted, index):
             pairs.append(("Deployment", name, manifest, None))
     return pairs
+
+
+def _has_room(observed: Observed, broker: Broker, manifest: Manifest) -> bool:
+    """No old pod runs or drains: a new Deployment would put a second one beside it within milliseconds.
+
+    One that was left behind by its Deployment on purpose is taken over, when it is exactly what is wanted: the new
+    Deployment adopts its ReplicaSet and restarts nothing.
+    """
+    if broker.leaving or broker.pod is None:
+        return not broker.leaving
+    template = manifest["spec"]["template"]
+    as_wanted = difference({"metadata": template["metadata"], "spec": template["spec"]}, broker.pod.item) is None
+    return broker.name in observed.long_missing and as_wanted and broker.pod.config == _configuration(manifest)
+
+
+def _configuration(manifest: Manifest) -> str | None:
+    found: str | None = manifest["spec"]["template"]["metadata"]["annotations"].get(names.CONFIG_ANNOTATION)
+    return found
 
 
 def _with_live_template(manifest: Manifest, live: JsonObject) -> Manifest:

@@ -39,7 +39,8 @@ def _claims(findings: Findings) -> tuple[Reason, str, bool] | None:
     for broker in findings.brokers:
         if broker.claim_is_leaving and broker.pod is not None:
             words = f"{broker.name}: its claim was deleted and goes with its pod, and what its spool holds with it."
-            return Reason.CLAIM_DELETED, f"{words} {KEEP_THE_POD}", True
+            files = "an unknown number of" if broker.spool is None else str(broker.spool.files)
+            return Reason.CLAIM_DELETED, f"{words} It holds {files} files. {KEEP_THE_POD}", True
     for broker in findings.members:
         if broker.deployment is None:
             refusal = why_not_mounted(findings.observed, findings.wanted, broker.index)

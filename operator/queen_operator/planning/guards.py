@@ -21,6 +21,8 @@ FRESH: Final = timedelta(seconds=7)
 DATABASE_FRESH: Final = timedelta(seconds=15)
 # A peer that comes is heard within 5 s, its longest pause between dials; one that was killed is dropped after 5 s.
 MESH_SECONDS: Final = 20.0
+# Every broker is told at least so many names from the start, of brokers that exist or not.
+MESH_KNOWN_BROKERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +153,14 @@ def why_mesh_is_incomplete(scene: Scene) -> Hold | None:
     Only for a while after the last one became Ready: brokers with the old and the new secret never hear each other,
     and a rollout of the secret must not wait for that.
     """
-    members = (scene.candidate, *scene.others)
+    members = tuple(b for b in (scene.candidate, *scene.others) if b.index < scene.spec.replicas)
+    if len(members) > MESH_KNOWN_BROKERS:
+        return None  # brokers from before do not know those that came later until they are restarted themselves
     young = not all(broker.ready_for(MESH_SECONDS, scene.observed.now) for broker in members)
     for broker in members:
         alive = broker.page.servers_alive if broker.page is not None else None
-        if young and alive is not None and alive < len(scene.others):
-            words = f"{broker.name} hears {alive} of {len(scene.others)} other brokers on the mesh yet."
+        if young and alive is not None and alive < len(members) - 1:
+            words = f"{broker.name} hears {alive} of {len(members) - 1} other brokers on the mesh yet."
             return Hold(Reason.MESH_INCOMPLETE, words)
     return None
 

@@ -135,5 +135,7 @@ class Observed:
     warnings: tuple[str, ...] = ()
     # Pods whose stuck drain was set going lately: not again at once.
     nudged: frozenset[str] = frozenset()
+    # Names of wanted Deployments that have been missing for a while, not only for the moment of a deletion.
+    long_missing: frozenset[str] = frozenset()
     # A token is needed for maintenance mode (JWT is on) and none is there.
     token_missing: bool = False

@@ -28,7 +28,7 @@ from queen_operator.planning.wanted import Wanted
 # A label change reaches the nodes' rules within 1.1 s; new connections have stopped after 2 s (measured: none failed).
 PUSHES_GONE_AFTER = timedelta(seconds=2)
 LOOK_AGAIN_SECONDS = 2.0
-KEEP_THE_POD = "Keep the pod until its spool is empty; then delete it, and a new claim is made."
+KEEP_THE_POD = "Keep the pod until its spool is empty and all others are Ready; then delete it: a new claim is made."
 
 
 @dataclass(frozen=True, slots=True)

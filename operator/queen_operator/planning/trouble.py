@@ -1,5 +1,6 @@
 """Why a broker is not Ready, in the order in which Kubernetes stops a pod from starting."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -67,8 +68,13 @@ def _pod_changes(broker: Broker) -> Trouble:
         pods = ", ".join(pod.name for pod in broker.leaving)
         return Trouble(Reason.BROKER_LEAVING, f"{broker.name}: pod {pods} is ending its last requests.")
     if broker.pod is not None:
-        words = f"{broker.name}: its Deployment is gone while its pod runs; it is made again when the pod is gone."
-        return Trouble(Reason.BROKER_AWAY, words)
+        owners = broker.pod.item["metadata"].get("ownerReferences") or ()
+        replica_set = next((str(owner["name"]) for owner in owners if owner.get("kind") == "ReplicaSet"), "")
+        words = (
+            f"{broker.name}: its Deployment is gone while its pod runs. It is made again within seconds if the pod is"
+        )
+        rest = f" as wanted; if not, delete the ReplicaSet {replica_set}, which restarts the broker."
+        return Trouble(Reason.BROKER_AWAY, words + rest)
     return Trouble(Reason.STARTING, f"{broker.name}: its pod is being made.")
 
 
@@ -126,7 +132,16 @@ def _last_words(container: Container) -> str:
     """The line that says why, and no other: at a low log level other lines may hold what clients sent."""
     lines = (container.last_message or container.message).splitlines()
     telling = [line for line in lines if any(mark in line for mark in ("FATAL", '"ERROR"', "panic"))]
-    return telling[-1][:LONGEST_WORDS] if telling else container.reason
+    return _message_of(telling[-1])[:LONGEST_WORDS] if telling else container.reason
+
+
+def _message_of(line: str) -> str:
+    """The words of a log line: brokers log one JSON object a line unless they are told not to."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return line
+    return str(entry.get("message", line)) if isinstance(entry, dict) else line
 
 
 def _late(broker: Broker, now: datetime, deadline_seconds: float) -> bool:

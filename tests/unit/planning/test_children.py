@@ -134,6 +134,18 @@ def test_a_deployment_is_not_made_beside_a_pod_that_still_runs() -> None:
 
     assert scene.action() == Rest()
     assert "its Deployment is gone while its pod runs" in scene.make_status()["message"]
+    assert "the ReplicaSet orders-0-67fd" in scene.make_status()["message"]
+
+
+def test_a_pod_that_its_deployment_left_behind_is_taken_over_when_it_is_as_wanted() -> None:
+    scene = healthy_cluster()
+    scene.deployments.clear()
+    scene.pod(1)["spec"]["containers"][0]["image"] = "queen:mine"
+    scene.more = {"long_missing": frozenset({"orders-0", "orders-1", "orders-2"})}
+
+    made = kinds_and_names(applied(scene))
+
+    assert made == {("Deployment", "orders-0"), ("Deployment", "orders-2")}
 
 
 def test_a_correction_names_the_object_that_was_seen() -> None:

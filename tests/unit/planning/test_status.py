@@ -279,3 +279,10 @@ def test_only_the_line_that_says_why_leaves_the_log_of_a_crashed_broker() -> Non
 
     assert "secret" not in scene.make_status()["message"]
     assert "FATAL: cannot bind" in scene.make_status()["message"]
+
+
+def test_the_words_of_a_json_log_line_are_shown_and_not_the_line() -> None:
+    scene = healthy_cluster()
+    scene.crash(0, last='{"level":"ERROR","message":"FATAL: schema apply failed: db error","target":"boot"}')
+
+    assert scene.make_status()["message"].startswith("orders-0: the broker ended 4 times, last with: FATAL: schema")
