@@ -9,10 +9,9 @@ import pytest
 from lab import cache
 from lab.control_plane import ControlPlane
 from lab.kubectl import Kubectl
+from tests.support.definition import install_definition
 from tests.support.namespaces import NamespacedKubectl, fresh_name, namespace_object
 from tests.support.ports import free_port
-
-CRDS = cache.CHECKOUT / "crds"
 
 
 @pytest.fixture(scope="session")
@@ -20,10 +19,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """One API server for the whole run, with the CRD and with an audit log."""
     state = tmp_path_factory.mktemp("control-plane")
     with ControlPlane.start(state, cache.bin_dir(), free_port(), audit=True) as plane:
-        kubectl = Kubectl(plane.kubeconfig)
-        for file in sorted(CRDS.glob("*.yaml")):
-            kubectl.run("apply", "--server-side", f"--filename={file}")
-            kubectl.run("wait", "--for=condition=Established", f"--filename={file}", "--timeout=60s")
+        install_definition(Kubectl(plane.kubeconfig))
         yield plane
 
 

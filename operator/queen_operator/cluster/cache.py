@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 PAGE_SIZE: Final = "250"
 WATCH_SECONDS: Final = 300
 LONGEST_PAUSE_SECONDS: Final = 30.0
+MOST_BURIED: Final = 1000  # an answer to a write is seconds late at most; that many deletions take longer
 
 Key = tuple[str, str]  # namespace, name
 Group = tuple[str, str]  # namespace, cluster
@@ -58,7 +59,7 @@ class Cache:
         self.namespace = namespace
         self.items: dict[Key, Object] = {}
         self._groups: dict[Group, dict[str, Object]] = {}
-        self._buried: dict[Key, int] = {}  # version at which an object was deleted, until the next list
+        self._buried: dict[Key, int] = {}  # version at which an object was deleted; the latest MOST_BURIED of them
         self.synced = asyncio.Event()
         self.heard_at = time.monotonic()
         self._selector = selector
@@ -152,8 +153,7 @@ class Cache:
         before = self.items.get(key_of(kept))
         if gone:
             # An answer to our own write may come after this and must not raise the dead.
-            self._buried[key_of(kept)] = version_of(kept)
-            self._forget(kept)
+            self._bury(kept)
         else:
             self._store(kept)
         self._on_change(self.kind, kept, gone)
@@ -173,6 +173,14 @@ class Cache:
         group = group_of(item)
         if group is not None:
             self._groups.setdefault(group, {})[key[1]] = item
+
+    def _bury(self, item: Object) -> None:
+        key = key_of(item)
+        self._buried.pop(key, None)  # the latest deletion is the youngest entry
+        self._buried[key] = version_of(item)
+        if len(self._buried) > MOST_BURIED:
+            del self._buried[next(iter(self._buried))]
+        self._forget(item)
 
     def _forget(self, item: Object) -> None:
         key = key_of(item)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
@@ -66,7 +65,7 @@ async def act(
         case ApplyChildren() | GenerateMeshSecret() | DeleteChild():
             return await _act_on_children(hands, memory, cluster, wanted, action, now)
         case OpenToPushes() | CloseToPushes() | SwitchMaintenance() | FreeFromBackoff():
-            return await _act_on_pods(hands, memory, cluster, action, now)
+            return await act_on_pods(hands, memory, cluster, action, now)
         case RestartBroker(manifest=manifest, message=message):
             done = await _apply_one(hands, memory, cluster, manifest, now)
             if done:
@@ -102,13 +101,14 @@ async def _act_on_children(
             return False  # the watch brings its end
 
 
-async def _act_on_pods(
+async def act_on_pods(
     hands: Hands,
     memory: Memory,
     cluster: ParsedCluster,
     action: OpenToPushes | CloseToPushes | SwitchMaintenance | FreeFromBackoff,
     now: datetime,
 ) -> bool:
+    """Carry out an action on running pods; as ``act``, which also the first step of a round needs, before its plan."""
     match action:
         case OpenToPushes(pod=pod, uid=uid):
             opening = {"labels": {names.PUSH_LABEL: "true"}, "annotations": {LEAVING_ANNOTATION: None}}
@@ -121,8 +121,10 @@ async def _act_on_pods(
         case FreeFromBackoff(pod=pod, uid=uid, message=message):
             seen = hands.store.find(POD, cluster.namespace, pod)
             version = seen["metadata"]["resourceVersion"] if seen is not None else None
-            with suppress(Conflict):  # kubelet was faster: the container runs again
+            try:
                 await hands.api.delete(POD, cluster.namespace, pod, uid, version=version)
+            except Conflict:
+                return False  # kubelet was faster: the container runs again, and nothing is told
             await _tell(hands, memory, EventReason.BROKER_FREED, message)
             return False  # the watch brings its end
 

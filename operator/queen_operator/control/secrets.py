@@ -35,9 +35,9 @@ async def read_secrets(
     for name in set(memory.secrets) - set(needed):
         del memory.secrets[name]
     due = [name for name, keys in needed.items() if name in stale or not keys <= _asked(memory, name)]
+    salt = str(memory.resource["metadata"]["uid"]).encode()
     for position, name in enumerate(due):
         try:
-            salt = str(memory.resource["metadata"]["uid"]).encode()
             memory.secrets[name] = await _read(api, namespace, name, frozenset(needed[name]), salt)
         except Exception:
             store.mark_stale(namespace, cluster, due[position:])

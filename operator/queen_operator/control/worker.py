@@ -3,19 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from queen_operator.api import names
 from queen_operator.api.cluster import InvalidSpec, ParsedCluster, parse
 from queen_operator.cluster.cache import version_of
 from queen_operator.cluster.client import ApiError, Conflict, NotFound, Refused
 from queen_operator.cluster.kinds import POD
-from queen_operator.cluster.writes import patch_pod
 from queen_operator.control import metrics
-from queen_operator.control.act import Hands, act
+from queen_operator.control.act import Hands, act, act_on_pods
 from queen_operator.control.memory import Memory
 from queen_operator.control.observe import observe, wanted_children
 from queen_operator.control.poller import Poller
@@ -152,7 +149,7 @@ class Worker:
 
     async def _step(self, cluster: ParsedCluster, now: datetime) -> float:
         tools = self._tools
-        await self._close_leaving_pods(cluster)
+        await self._close_leaving_pods(cluster, now)
         try:
             observed = await observe(tools.hands.api, tools.hands.store, self.memory, cluster, now)
         except Refused as error:
@@ -178,16 +175,15 @@ class Worker:
             case _:
                 return 0.0 if acted else AGAIN_SECONDS
 
-    async def _close_leaving_pods(self, cluster: ParsedCluster) -> None:
+    async def _close_leaving_pods(self, cluster: ParsedCluster, now: datetime) -> None:
         """A terminating pod gets pushes until its label is off, and it has five seconds: before Secrets and status."""
         if cluster.spec.paused:
             return
         hands = self._tools.hands
-        items = hands.store.of_cluster(POD, cluster.namespace, cluster.name).values()
-        for pod in pods_to_close(list(items)):
-            with suppress(Conflict, Refused):  # the round itself says what stands in the way
-                meta = {"labels": {names.PUSH_LABEL: None}}
-                await patch_pod(hands.api, hands.store, cluster.namespace, pod.name, pod.uid, meta)
+        refused = self.memory.standing(self.memory.refused, now)
+        for action in pods_to_close(hands.store.of_cluster(POD, cluster.namespace, cluster.name).values()):
+            if ("Pod", action.pod) not in refused:
+                await act_on_pods(hands, self.memory, cluster, action, now)
 
     async def _write(self, status: dict[str, Any]) -> bool:
         """Write what differs; False when the resource is not any more what this round looked at."""

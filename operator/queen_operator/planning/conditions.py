@@ -7,9 +7,9 @@ from queen_operator.api.status import ConditionType
 from queen_operator.planning.actions import RestartBroker, Wait
 from queen_operator.planning.claims import why_not_mounted
 from queen_operator.planning.findings import Findings
+from queen_operator.planning.guards import CLAIM_GOES_WITH_ITS_POD, KEEP_THE_POD
 from queen_operator.planning.observed import DatabaseState
 from queen_operator.planning.reasons import Reason
-from queen_operator.planning.restarts import KEEP_THE_POD
 from queen_operator.planning.trouble import database_down
 from queen_operator.planning.views import Broker
 
@@ -38,7 +38,7 @@ def _refused(findings: Findings) -> tuple[Reason, str, bool] | None:
 def _claims(findings: Findings) -> tuple[Reason, str, bool] | None:
     for broker in findings.brokers:
         if broker.claim_is_leaving and broker.pod is not None:
-            words = f"{broker.name}: its claim was deleted and goes with its pod, and what its spool holds with it."
+            words = f"{broker.name}: {CLAIM_GOES_WITH_ITS_POD}"
             files = "an unknown number of" if broker.spool is None else str(broker.spool.files)
             return Reason.CLAIM_DELETED, f"{words} It holds {files} files. {KEEP_THE_POD}", True
     for broker in findings.members:

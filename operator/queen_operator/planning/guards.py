@@ -25,6 +25,12 @@ MESH_SECONDS: Final = 20.0
 MESH_KNOWN_BROKERS: Final = 3
 
 
+CLAIM_GOES_WITH_ITS_POD: Final = "its claim was deleted and goes with its pod, and what its spool holds with it."
+KEEP_THE_POD: Final = (
+    "Keep the pod until its spool is empty and all others are Ready; then delete it: a new claim is made."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What a guard looks at: the broker that is to be restarted and everything around it."""
@@ -165,6 +171,13 @@ def why_mesh_is_incomplete(scene: Scene) -> Hold | None:
     return None
 
 
+def why_claim_is_leaving(scene: Scene) -> Hold | None:
+    """A deleted claim stays as long as its pod: with the pod goes the volume, and what its spool holds."""
+    if not scene.candidate.claim_is_leaving:
+        return None
+    return Hold(Reason.CLAIM_DELETED, f"{CLAIM_GOES_WITH_ITS_POD} {KEEP_THE_POD}", stalled=True)
+
+
 Guard = Callable[[Scene], Hold | None]
 
 GUARDS: tuple[Guard, ...] = (
@@ -176,6 +189,7 @@ GUARDS: tuple[Guard, ...] = (
     why_others_hold_a_spool,
     why_own_spool_is_not_empty,
     why_mesh_is_incomplete,
+    why_claim_is_leaving,
 )
 
 

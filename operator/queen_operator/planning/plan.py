@@ -14,14 +14,14 @@ from queen_operator.planning.observed import JsonObject, Observed
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.rescue import plan_rescue
 from queen_operator.planning.restarts import plan_restarts
-from queen_operator.planning.views import Broker, Pod, read_brokers, read_pod
+from queen_operator.planning.views import Broker, read_brokers, read_pod
 from queen_operator.planning.wanted import Wanted
 
 
-def pods_to_close(observed_pods: Iterable[JsonObject]) -> tuple[Pod, ...]:
+def pods_to_close(items: Iterable[JsonObject]) -> tuple[CloseToPushes, ...]:
     """Pods that are leaving and still get pushes: what is due before anything else of a round is even asked."""
-    pods = (read_pod(item) for item in observed_pods)
-    return tuple(pod for pod in pods if pod.leaving and pod.in_push_service)
+    pods = (read_pod(item) for item in items)
+    return tuple(CloseToPushes(pod.name, pod.uid) for pod in pods if pod.leaving and pod.in_push_service)
 
 
 def decide(observed: Observed, wanted: Wanted) -> Action:
@@ -31,7 +31,7 @@ def decide(observed: Observed, wanted: Wanted) -> Action:
         return Rest()
     brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
     observed = judged(observed, brokers)
-    leaving = _leaving_pod_gets_pushes(observed, brokers)
+    leaving = _leaving_pod_gets_pushes(observed)
     if leaving is not None:
         return leaving
     prepared = plan_rescue(observed, wanted, brokers) or plan_children(observed, wanted, brokers)
@@ -43,13 +43,10 @@ def decide(observed: Observed, wanted: Wanted) -> Action:
     return opened or restart or Rest()
 
 
-def _leaving_pod_gets_pushes(observed: Observed, brokers: tuple[Broker, ...]) -> CloseToPushes | None:
+def _leaving_pod_gets_pushes(observed: Observed) -> CloseToPushes | None:
     """The push Service keeps a terminating pod until its containers end; only the label takes it out."""
-    for broker in brokers:
-        for pod in broker.leaving:
-            if pod.in_push_service and ("Pod", pod.name) not in observed.refused:
-                return CloseToPushes(pod.name, pod.uid)
-    return None
+    actions = pods_to_close(observed.pods)
+    return next((action for action in actions if ("Pod", action.pod) not in observed.refused), None)
 
 
 def _started_pod_without_pushes(

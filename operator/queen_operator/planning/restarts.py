@@ -14,6 +14,7 @@ from queen_operator.planning.guards import (
     GUARDS,
     Hold,
     Scene,
+    why_claim_is_leaving,
     why_database_is_away,
     why_maintenance_is_on,
     why_not_restart,
@@ -28,7 +29,6 @@ from queen_operator.planning.wanted import Wanted
 # A label change reaches the nodes' rules within 1.1 s; new connections have stopped after 2 s (measured: none failed).
 PUSHES_GONE_AFTER = timedelta(seconds=2)
 LOOK_AGAIN_SECONDS = 2.0
-KEEP_THE_POD = "Keep the pod until its spool is empty and all others are Ready; then delete it: a new claim is made."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,6 @@ def plan_restarts(
     unasked = (why_database_is_away,) if touches_connection(chosen.causes) else ()
     guards = tuple(guard for guard in GUARDS if guard not in unasked)
     hold = why_not_restart(_scene(observed, wanted, brokers, chosen.broker), guards)
-    if hold is None and chosen.broker.claim_is_leaving:
-        hold = _claim_is_leaving(chosen.broker)
     if hold is not None:
         return _wait(hold, chosen.broker)
     return _stop_gently(observed, wanted, chosen)
@@ -109,8 +107,9 @@ def _up_to_date_and_not_ready(brokers: tuple[Broker, ...], wanted: Wanted, late:
 def _cure(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late: list[OutOfDate]) -> Action:
     """Give the first, which does not run, its new template; unguarded unless PostgreSQL is away."""
     first = late[0]
-    if first.broker.claim_is_leaving and (first.broker.spool is None or not first.broker.spool.empty):
-        return _wait(_claim_is_leaving(first.broker), first.broker)
+    going = why_claim_is_leaving(_scene(observed, wanted, brokers, first.broker))
+    if going is not None and (first.broker.spool is None or not first.broker.spool.empty):
+        return _wait(going, first.broker)
     if first.broker.boots_unasked:
         words = f"{first.broker.name} boots and its spool keeper has not been asked; it may be replaying."
         return Wait(Reason.SPOOL_UNKNOWN, words, LOOK_AGAIN_SECONDS, broker=first.broker.index)
@@ -128,11 +127,6 @@ def _cure(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late:
         if hold is not None:
             return _wait(hold, first.broker)
     return _restart(wanted, first)
-
-
-def _claim_is_leaving(broker: Broker) -> Hold:
-    words = f"its claim was deleted and goes with its pod, and what its spool holds with it. {KEEP_THE_POD}"
-    return Hold(Reason.CLAIM_DELETED, words, stalled=True)
 
 
 def _the_one_try(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late: list[OutOfDate]) -> Hold | None:
@@ -165,7 +159,7 @@ def _follow_connection(
             broker=chosen.broker.index,
         )
     scene = _scene(observed, wanted, brokers, chosen.broker)
-    hold = why_others_leave(scene) or why_maintenance_is_on(scene)
+    hold = why_others_leave(scene) or why_maintenance_is_on(scene) or why_claim_is_leaving(scene)
     if hold is not None:
         return _wait(hold, chosen.broker)
     return _stop_gently(observed, wanted, chosen)

@@ -10,8 +10,8 @@ from queen_operator.planning.observed import Database, DatabaseState
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.views import Broker, Container, condition, stable_words
 
-# Waiting reasons that are ordinary steps of a start and no trouble.
 _ENDED: Final = frozenset({"CrashLoopBackOff", "Error", "Completed", "OOMKilled", "ContainerStatusUnknown"})
+# Waiting reasons that are ordinary steps of a start and no trouble.
 _ORDINARY_WAITS = frozenset({"", "PodInitializing", "ContainerCreating"})
 # The first two may be a database that is just coming up, or an image that is being replaced.
 CRASHES_TO_CALL_A_PERSON: Final = 2
@@ -72,9 +72,9 @@ def _pod_changes(broker: Broker) -> Trouble:
         replica_set = next((str(owner["name"]) for owner in owners if owner.get("kind") == "ReplicaSet"), "")
         words = (
             f"{broker.name}: its Deployment is gone while its pod runs. It is made again within seconds if the pod is"
+            f" as wanted; if not, delete the ReplicaSet {replica_set}, which restarts the broker."
         )
-        rest = f" as wanted; if not, delete the ReplicaSet {replica_set}, which restarts the broker."
-        return Trouble(Reason.BROKER_AWAY, words + rest)
+        return Trouble(Reason.BROKER_AWAY, words)
     return Trouble(Reason.STARTING, f"{broker.name}: its pod is being made.")
 
 

@@ -14,13 +14,12 @@ from lab import cache
 from lab.control_plane import ControlPlane
 from lab.kubectl import Kubectl
 from tests.support import diagnostics
+from tests.support.definition import install_definition
 from tests.support.namespaces import fresh_name, namespace_object
 from tests.support.objects import Objects
 from tests.support.operators import Account, OperatorProcess, Operators, install_account
 from tests.support.ports import free_port
 from tests.support.scenes import Scene
-
-_CRDS = cache.CHECKOUT / "crds"
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +27,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """An API server with controllers, an audit log and the CRD."""
     state = tmp_path_factory.mktemp("plane")
     with ControlPlane.start(state, cache.bin_dir(), free_port(), controllers=True, audit=True) as started:
-        kubectl = Kubectl(started.kubeconfig)
-        for file in sorted(_CRDS.glob("*.yaml")):
-            kubectl.run("apply", "--server-side", f"--filename={file}")
-            kubectl.run("wait", "--for=condition=Established", f"--filename={file}", "--timeout=60s")
+        install_definition(Kubectl(started.kubeconfig))
         yield started
 
 

@@ -435,3 +435,12 @@ def test_a_broker_is_not_restarted_while_its_deleted_claim_holds_messages() -> N
     scene.spool(1, files=500, bytes=5000)
 
     assert_waits(scene, Reason.CLAIM_DELETED, "what its spool holds with it")
+
+
+def test_a_new_connection_is_not_followed_over_a_deleted_claim() -> None:
+    scene = wants_restart(postgres={"host": "other"})
+    for index in range(3):
+        scene.not_ready(index)
+        scene.claims[f"orders-spool-{index}"]["metadata"]["deletionTimestamp"] = "2026-12-01T11:59:00Z"
+
+    assert_waits(scene, Reason.CLAIM_DELETED, "what its spool holds with it")
