@@ -6,7 +6,7 @@ PYTEST := $(VENV)/python -m pytest --no-header --durations=10
 TYPED := operator/queen_operator lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment static test test-unit test-api test-node check format generate lock demo demo-down demo-kind demo-kind-down
+.PHONY: help setup environment static test test-unit test-api test-node test-campaign check format generate lock demo demo-down demo-kind demo-kind-down
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test-api: setup ## Run the tests against a real kube-apiserver and etcd
 
 test-node: setup ## Run the tests on a real node with real brokers and PostgreSQL
 	$(PYTEST) -v tests/node
+
+test-campaign: setup ## Run the long scenarios under load (about 2 hours; not part of make test); writes .lab/figures
+	$(PYTEST) -v tests/campaign
 
 check: static test-unit ## Check format, lint, types, import order and the generated CRD, and run the unit tests
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import ssl
 import urllib.error
@@ -10,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 Object = dict[str, Any]
 
@@ -70,6 +72,10 @@ class ApiClient:
             for line in answer:
                 yield _parsed(line)
 
+    def kept(self) -> KeptReader:
+        """A reader through one connection, for many looks in quick succession."""
+        return KeptReader(self._server, self._context, self._headers)
+
     def _open(
         self, method: str, path: str, body: bytes | None = None, kind: str = "application/json", timeout: float = 10
     ) -> Any:
@@ -81,6 +87,32 @@ class ApiClient:
             with error:
                 text = error.read().decode(errors="replace")
             raise ApiError(error.code, _message(text)) from None
+
+
+class KeptReader:
+    """Reads through one connection, which is made anew when it breaks."""
+
+    def __init__(self, server: str, context: ssl.SSLContext, headers: dict[str, str]) -> None:
+        address = urlsplit(server)
+        self._connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=5)
+        self._headers = headers
+
+    def get(self, path: str) -> Object:
+        """The object at a path; ApiError when refused, another OSError when there is no answer."""
+        try:
+            self._connection.request("GET", path, headers=self._headers)
+            answer = self._connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise OSError(f"no answer to {path}: {type(error).__name__}") from error
+        if answer.status != 200:
+            raise ApiError(answer.status, _message(text.decode(errors="replace")))
+        return _parsed(text)
+
+    def close(self) -> None:
+        """Close the connection; the next look opens another one."""
+        self._connection.close()
 
 
 def _parsed(text: bytes) -> Object:

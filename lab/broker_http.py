@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -19,7 +20,10 @@ class NoAnswerError(OSError):
 
 @dataclass(slots=True)
 class BrokerConnection:
-    """Requests to one URL such as http://10.96.3.4:6632; a connection that failed is replaced at the next request."""
+    """Requests to one URL such as http://10.96.3.4:6632; a connection that failed is replaced at the next request.
+
+    So is a kept one that the broker has closed meanwhile, as HTTP clients do: a draining broker closes idle ones.
+    """
 
     url: str
     keep: bool = True
@@ -51,6 +55,8 @@ class BrokerConnection:
         return answer.status, _parsed(text)
 
     def _connected(self) -> http.client.HTTPConnection:
+        if self._open is not None and _has_ended(self._open):
+            self.close()
         if self._open is None:
             parts = urlsplit(self.url)
             connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=self.connect_seconds)
@@ -69,6 +75,15 @@ class BrokerConnection:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """Whether an idle connection has something to read: only its end can be there before a request."""
+    if connection.sock is None:
+        return True
+    waiting = select.poll()
+    waiting.register(connection.sock, select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 def path_of(*parts: str, **query: str | int | bool) -> str:

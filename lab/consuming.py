@@ -15,6 +15,14 @@ _PAUSE_SECONDS = 0.2
 _SHOWN = 10
 
 
+class StatusError(OSError):
+    """The broker answered with another HTTP status than the one for a success."""
+
+    def __init__(self, what: str, status: int, answer: Any) -> None:
+        super().__init__(f"{what} was answered with {status}: {answer}")
+        self.status = status
+
+
 @dataclass(frozen=True, slots=True)
 class DrainPlan:
     """Pop and acknowledge as one consumer group until all expected messages came and the queue is empty.
@@ -65,8 +73,8 @@ def drain(plan: DrainPlan, expected: Iterable[str], also_possible: Iterable[str]
     unacknowledged = errors = 0
     while time.monotonic() - start < plan.seconds:
         try:
-            messages = _pop(connection, plan)
-            unacknowledged += _acknowledge(connection, plan, messages) if messages else 0
+            messages = pop(connection, plan)
+            unacknowledged += acknowledge(connection, plan, messages).count(False) if messages else 0
         except OSError:
             errors += 1
             time.sleep(_PAUSE_SECONDS)
@@ -94,7 +102,8 @@ def drain(plan: DrainPlan, expected: Iterable[str], also_possible: Iterable[str]
     )
 
 
-def _pop(connection: BrokerConnection, plan: DrainPlan) -> list[dict[str, Any]]:
+def pop(connection: BrokerConnection, plan: DrainPlan) -> list[dict[str, Any]]:
+    """One long poll: messages, none when it ended empty; OSError without an answer, StatusError for another status."""
     query: dict[str, str | int | bool] = {
         "batch": plan.batch,
         "partitions": plan.partitions,
@@ -108,12 +117,12 @@ def _pop(connection: BrokerConnection, plan: DrainPlan) -> list[dict[str, Any]]:
     if status == 204:
         return []
     if status != 200:
-        raise OSError(f"pop was answered with {status}: {answer}")
+        raise StatusError("pop", status, answer)
     return list(answer["messages"])
 
 
-def _acknowledge(connection: BrokerConnection, plan: DrainPlan, messages: list[dict[str, Any]]) -> int:
-    """Acknowledge each message by its own ids; returns how many the broker did not take."""
+def acknowledge(connection: BrokerConnection, plan: DrainPlan, messages: list[dict[str, Any]]) -> list[bool]:
+    """Acknowledge each message by its own ids; whether the broker took each of them. Errors as for `pop`."""
     acknowledgments = [
         {key: message[key] for key in ("transactionId", "partitionId", "leaseId")} | {"status": "completed"}
         for message in messages
@@ -121,8 +130,8 @@ def _acknowledge(connection: BrokerConnection, plan: DrainPlan, messages: list[d
     body = {"consumerGroup": plan.group, "acknowledgments": acknowledgments}
     status, answer = connection.request("POST", path_of("api", "v1", "ack", "batch"), body)
     if status != 200:
-        raise OSError(f"ack was answered with {status}: {answer}")
-    return sum(1 for result in answer if not result["success"])
+        raise StatusError("ack", status, answer)
+    return [bool(result["success"]) for result in answer]
 
 
 def depth(url: str, queue: str, group: str = "", token: str = "") -> dict[str, Any]:

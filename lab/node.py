@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from lab import node_launch
 from lab.control_plane import ApiAccess
@@ -109,13 +109,13 @@ class Node:
 
     def load_image(self, tar: Path) -> None:
         """Import an image tar; LabError when it is no image."""
-        enter = ["nsenter", f"--target={self.pid}", "--mount", "--net"]
         # Through standard input: the node may see another file under the same path.
         with tar.open("rb") as file:
-            argv = [*enter, "ctr", "--namespace=k8s.io", "images", "import", "-"]
-            result = subprocess.run(argv, stdin=file, capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise LabError(f"image {tar} cannot be loaded: {result.stderr.strip()}")
+            self._images(f"image {tar} cannot be loaded", "import", "-", stdin=file)
+
+    def tag_image(self, name: str, other_name: str) -> None:
+        """Give an image that the node has a second full name; LabError when there is no such image."""
+        self._images(f"image {name} cannot be tagged", "tag", "--force", name, other_name)
 
     def run_inside(self, argv: Sequence[str | Path], **kwargs: Any) -> subprocess.CompletedProcess[str]:
         """Run a program of the machine in the node's network, with the machine's files; text mode, output captured.
@@ -158,6 +158,13 @@ class Node:
         node_launch.empty_state(self.state_dir)
 
     # -- how -------------------------------------------------------------
+
+    def _images(self, trouble: str, *arguments: str, stdin: IO[bytes] | None = None) -> None:
+        enter = ["nsenter", f"--target={self.pid}", "--mount", "--net"]
+        argv = [*enter, "ctr", "--namespace=k8s.io", "images", *arguments]
+        result = subprocess.run(argv, stdin=stdin, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise LabError(f"{trouble}: {result.stderr.strip()}")
 
     def _environment(self, given: Mapping[str, str] | None) -> dict[str, str]:
         return {**(os.environ if given is None else given), MARK: self.record.name}

@@ -159,8 +159,11 @@ class Postgres:
 
     def end_connections(self, database: str) -> int:
         """End every session of a database; returns how many there were."""
-        sessions = f"SELECT pid FROM pg_stat_activity WHERE datname = {literal(database)}"  # noqa: S608 - quoted
-        return len(self.sql(f"{sessions} AND pid <> pg_backend_pid() AND pg_terminate_backend(pid)"))
+        # The list first: in one query the server may call the function on every session before it looks at the rest.
+        listed = f"SELECT pid FROM pg_stat_activity WHERE datname = {literal(database)}"  # noqa: S608 - quoted
+        others = f"WITH others AS MATERIALIZED ({listed} AND pid <> pg_backend_pid())"
+        ended = f"{others} SELECT pid FROM others WHERE pg_terminate_backend(pid)"  # noqa: S608 - quoted above
+        return len(self.sql(ended))
 
     def sql(self, text: str, database: str = "postgres", *, own_choice: bool = True) -> list[list[str]]:
         """Run one statement as superuser; rows of texts, NULL as an empty text.

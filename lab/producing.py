@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,11 +72,25 @@ class PushReport:
         return asdict(self)
 
 
-class Pusher:
-    """Runs one plan; `stop` from another thread or a signal handler ends it early, with a complete report."""
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What became of one message after its last try: outcome is a count's name in `PushReport`, kind its cause."""
 
-    def __init__(self, plan: PushPlan) -> None:
+    transaction: str
+    outcome: str
+    kind: str
+    maybe_stored: bool  # not accepted, but some try got no answer
+
+
+class Pusher:
+    """Runs one plan; `stop` from another thread or a signal handler ends it early, with a complete report.
+
+    on_end hears of each message's end, from the client's thread.
+    """
+
+    def __init__(self, plan: PushPlan, on_end: Callable[[Pushed], None] | None = None) -> None:
         self._plan = plan
+        self._on_end = on_end
         self._run = uuid.uuid4().hex[:12]
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -132,7 +146,7 @@ class Pusher:
         for attempt in range(self._plan.retries + 1):
             if attempt:
                 self._count("retried")
-                self._stop.wait(_RETRY_PAUSE_SECONDS)
+                time.sleep(_RETRY_PAUSE_SECONDS)  # also after a stop: a message in flight keeps all its tries
             outcome, kind = self._attempt(connection, transaction, number)
             unknown = unknown or outcome == "errors"
             if outcome in _ACCEPTED:
@@ -146,6 +160,8 @@ class Pusher:
                 _append(self._plan.record, transaction)
             elif unknown:
                 _append(self._plan.record_unknown, transaction)
+        if self._on_end is not None:
+            self._on_end(Pushed(transaction, outcome, kind, unknown and outcome not in _ACCEPTED))
 
     def _attempt(self, connection: BrokerConnection, transaction: str, number: int) -> tuple[str, str]:
         item = {

@@ -62,11 +62,7 @@ class Cluster:
 
     def is_ready(self) -> bool:
         """Ready, and said so of the spec as it is now."""
-        resource = self.resource()
-        status = resource["status"]
-        ready: dict[str, Any] = next((item for item in status["conditions"] if item["type"] == "Ready"), {})
-        seen = status.get("observedGeneration") == resource["metadata"]["generation"]
-        return bool(seen and ready.get("status") == "True")
+        return is_ready(self.resource())
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
         wait_until(f"{self.name} to be Ready", self.is_ready, seconds)
@@ -116,6 +112,14 @@ class Cluster:
         done = self.node.run_inside([sys.executable, "-m", "lab.traffic", *arguments], cwd=cache.CHECKOUT)
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
+
+
+def is_ready(resource: dict[str, Any]) -> bool:
+    """Whether a QueenCluster says that it is Ready, of the spec as it is now."""
+    status = resource["status"]
+    ready: dict[str, Any] = next((item for item in status["conditions"] if item["type"] == "Ready"), {})
+    seen = status.get("observedGeneration") == resource["metadata"]["generation"]
+    return bool(seen and ready.get("status") == "True")
 
 
 def all_came_once(drained: dict[str, Any], count: int) -> bool:

@@ -25,6 +25,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
             kinds.EVENT,
             Kind("ConfigMap", _CORE, "configmaps"),
             Kind("Namespace", _CORE, "namespaces"),
+            Kind("PersistentVolume", _CORE, "persistentvolumes"),
+            Kind("StorageClass", "apis/storage.k8s.io/v1", "storageclasses"),
             Kind("Lease", "apis/coordination.k8s.io/v1", "leases"),
             Kind("ReplicaSet", "apis/apps/v1", "replicasets"),
             Kind("ClusterRole", _RBAC, "clusterroles"),
@@ -88,5 +90,5 @@ class Objects:
 
     def _path(self, kind: str, name: str | None = None) -> str:
         found = _KINDS[kind]
-        cluster_scoped = kind.startswith("Cluster") or kind == "Namespace"
+        cluster_scoped = kind.startswith("Cluster") or kind in ("Namespace", "PersistentVolume", "StorageClass")
         return found.path(None if cluster_scoped else self.namespace, name)

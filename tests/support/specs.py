@@ -199,12 +199,18 @@ KEYS = (
 )
 
 _SIZE = "spec.spool.size: at least 1Mi: write the unit, as in 5Gi"
+_STEP = "spec.spool.autoGrow.step: at least 1Mi: write the unit, as in 5Gi"
+_MOST = "spec.spool.autoGrow.max: not less than spool.size: a volume never shrinks"
 _CLASS = "spec.spool.storageClassName: cannot be changed: a claim keeps the class that it was made with"
 _MODE = "spec.spool.accessMode: cannot be changed: a claim keeps the mode that it was made with"
 
 
 def _spool(**fields: Any) -> Spec:
     return minimal(spool=fields)
+
+
+def _grow(**fields: Any) -> Spec:
+    return _spool(size="10Gi", autoGrow={"max": "50Gi", **fields})
 
 
 SPOOL = (
@@ -214,6 +220,20 @@ SPOOL = (
     Case("a size in bytes", _spool(size=5368709120)),
     Case("an exponent", _spool(size="5e9")),
     Case("what Helm makes of a large number", _spool(size="5.36870912e+09")),
+    Case("everything about claims", _spool(onScaleDown="Retain", onDelete="DeleteWhenEmpty", autoGrow={"max": "1Ti"})),
+    Case("growth with its defaults", _grow()),
+    Case("growth in detail", _grow(below="9%", step=1073741824, max="51200Mi")),
+    Case("growth to the size that is there", _grow(max="10240Mi")),
+    Case("growth to less than the size", _grow(max="9Gi"), (_MOST,)),
+    Case("growth to less than the default size", _spool(autoGrow={"max": "4Gi"}), (_MOST,)),
+    Case("growth to a number without a unit", _grow(max=50), (_MOST,)),
+    Case("growth by nothing", _grow(step="0"), (_STEP,)),
+    Case("growth by a number without a unit", _grow(step=5), (_STEP,)),
+    Case("growth by steps beyond the largest size", _grow(step="100Gi")),
+    Case("a size above the largest one", _spool(size="60Gi", autoGrow={"max": "50Gi"}), (_MOST,), old=_grow()),
+    Case("growth to a smaller size than before", _grow(max="20Gi"), old=_grow()),
+    Case("growth taken out", _spool(size="10Gi"), old=_grow()),
+    Case("the policies changed", _spool(onScaleDown="Retain", onDelete="DeleteWhenEmpty"), old=minimal()),
     Case("the same size in another spelling", _spool(size="10240Mi"), old=_spool(size="10Gi")),
     Case("a larger size", _spool(size="1.5Ti"), old=_spool(size="10Gi")),
     Case("a number after a text", _spool(size=10737418240), old=_spool(size="10Gi")),
@@ -430,6 +450,13 @@ MISSHAPEN: tuple[tuple[str, Spec, str], ...] = (
     ("a negative size", minimal(spool={"size": "-5Gi"}), "spec.spool.size"),
     ("a negative number for a size", minimal(spool={"size": -5368709120}), "spec.spool.size"),
     ("a size that is a boolean", minimal(spool={"size": True}), "spec.spool.size"),
+    ("a policy of claims that does not exist", minimal(spool={"onScaleDown": "Keep"}), "spec.spool.onScaleDown"),
+    ("a deletion without proof", minimal(spool={"onDelete": "Delete"}), "spec.spool.onDelete"),
+    ("growth without an end", minimal(spool={"autoGrow": {"step": "5Gi"}}), "spec.spool.autoGrow.max"),
+    ("growth below a number", minimal(spool={"autoGrow": {"max": "9Gi", "below": 20}}), "spec.spool.autoGrow.below"),
+    ("growth below nothing", minimal(spool={"autoGrow": {"max": "9Gi", "below": "0%"}}), "spec.spool.autoGrow.below"),
+    ("growth below all", minimal(spool={"autoGrow": {"max": "9Gi", "below": "100%"}}), "spec.spool.autoGrow.below"),
+    ("growth by a word", minimal(spool={"autoGrow": {"max": "9Gi", "step": "much"}}), "spec.spool.autoGrow.step"),
     ("a quantity with a wrong unit", minimal(resources={"limits": {"memory": "1GB"}}), "spec.resources.limits.memory"),
     ("an unknown algorithm", minimal(auth={"algorithm": "none"}), "spec.auth.algorithm"),
     ("a JWKS file", minimal(auth={"jwksUrl": "file:///keys"}), "spec.auth.jwksUrl"),

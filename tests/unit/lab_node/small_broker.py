@@ -14,8 +14,11 @@ Answers = Callable[[str, str, Any], tuple[int, Any] | None]
 
 
 @contextmanager
-def small_broker(answers: Answers) -> Iterator[tuple[str, list[object]]]:
-    """Serve on a loopback port; yields the URL and the list of connections seen so far."""
+def small_broker(answers: Answers, *, closes: bool = False) -> Iterator[tuple[str, list[object]]]:
+    """Serve on a loopback port; yields the URL and the list of connections seen so far.
+
+    closes ends each connection after its answer, unannounced, as a broker that drains ends those that are idle.
+    """
     connections: list[object] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -37,6 +40,7 @@ def small_broker(answers: Answers) -> Iterator[tuple[str, list[object]]]:
             self.send_header("Content-Length", str(len(payload)))
             self.end_headers()
             self.wfile.write(payload)
+            self.close_connection = self.close_connection or closes
 
         do_GET = do_POST  # noqa: N815 - the name is the base class's
 

@@ -76,6 +76,14 @@ def test_a_connection_cut_before_the_answer_leaves_the_message_unknown(tmp_path:
     assert len(unknown.read_text().split()) == 5
 
 
+def test_a_kept_connection_that_was_closed_while_idle_is_replaced_and_costs_no_push() -> None:
+    with small_broker(lambda _m, _p, body: pushed("queued", body), closes=True) as (url, connections):
+        report = push(PushPlan(url, "q", count=4, clients=1, rate=10))
+
+    assert (report.accepted, report.errors) == (4, 0)
+    assert len(connections) == 4
+
+
 def test_an_http_error_is_an_error_with_its_number() -> None:
     with small_broker(lambda *_: (500, {"error": "pool"})) as (url, _):
         report = push(PushPlan(url, "q", count=3))
