@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from http import HTTPStatus
 from typing import Any, Final
 
 import aiohttp
@@ -22,6 +23,10 @@ RENEW_DEADLINE_SECONDS: Final = 20
 RETRY_SECONDS: Final = 5
 # A last try of two requests that begins just before the deadline must end before the Lease does.
 CALL_SECONDS: Final = 4
+# The end of a process must not wait for a server that is away: the Lease runs out by itself then.
+RELEASE_SECONDS: Final = 5
+# A renewal that was cut off may still arrive between our look and our write.
+RELEASE_TRIES: Final = 3
 
 
 class Lock(LeaseLock):  # type: ignore[misc]  # the library has no types
@@ -64,6 +69,35 @@ class Lock(LeaseLock):  # type: ignore[misc]  # the library has no types
             logger.warning("the Lease %s/%s was not renewed: %r", namespace, name, error)
             return False
 
+    async def release(self) -> None:
+        """Give the Lease up if it is ours, so that the next leader need not wait until it has run out.
+
+        Only once the work has ended: another process may lead from the next moment on. A Lease that somebody else
+        has taken meanwhile is left alone, and one that cannot be given up runs out by itself.
+        """
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                for _ in range(RELEASE_TRIES):
+                    if await self._released():
+                        return
+        except (kubernetes_client.ApiException, aiohttp.ClientError, OSError) as error:
+            logger.warning("the Lease %s/%s was not released: %r", self.namespace, self.name, error)
+
+    async def _released(self) -> bool:
+        """One look and one write on exactly what was seen; False when it changed between the two."""
+        lease = await self.api_instance.read_namespaced_lease(self.name, self.namespace)
+        if lease.spec is None or lease.spec.holder_identity != self.identity:
+            return True
+        lease.spec.holder_identity = ""
+        try:
+            await self.api_instance.replace_namespaced_lease(self.name, self.namespace, lease)
+        except kubernetes_client.ApiException as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            return False
+        logger.info("the Lease %s/%s was released", self.namespace, self.name)
+        return True
+
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -72,7 +106,8 @@ async def lead(api: Api, namespace: str, identity: str, work: Work) -> None:
     """Wait for leadership, do the work, and return when leadership is lost or the work has ended.
 
     The caller must end the process then: two leaders would each believe that they stop one broker at a time. Raises
-    what the work raised; the library alone would go on renewing the Lease for work that has died.
+    what the work raised; the library alone would go on renewing the Lease for work that has died. When it returns,
+    the work has ended, its own cleaning up included, and the Lease is free for another process.
     """
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     working: list[asyncio.Task[Any]] = []
@@ -114,3 +149,4 @@ async def lead(api: Api, namespace: str, identity: str, work: Work) -> None:
         for task in (electing, *working):
             task.cancel()
         await asyncio.gather(electing, *working, return_exceptions=True)
+        await lock.release()

@@ -72,7 +72,6 @@ class Operator:
             await self._wait_for_crd()
             await lead(self.api, self.options.operator_namespace, self.options.identity, self._work)
         finally:
-            await self.workers.stop()
             await self.polls.close()
             await runner.cleanup()
 
@@ -99,10 +98,14 @@ class Operator:
         hands = Hands(self.api, self.store, Events(self.api, self.options.identity), self.polls)
         slots = asyncio.Semaphore(PARALLEL_ROUNDS)
         self.workers.use(Tools(hands, self.options.keeper_image, slots))
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.store.run())
-            await self.store.wait_synced()
-            group.create_task(self._watch_clusters(group))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.store.run())
+                await self.store.wait_synced()
+                group.create_task(self._watch_clusters(group))
+        finally:
+            # Here and not later: once this returns the Lease is given up, and no round of ours may still act then.
+            await self.workers.stop()
 
     async def _take_signals_back(self, started: asyncio.Event) -> None:
         """kopf takes SIGTERM for itself alone when it starts; here it must end the whole process, in order."""

@@ -18,7 +18,7 @@ from tests.support.clusters import (
     has,
     make_settled,
 )
-from tests.support.objects import Objects
+from tests.support.objects import Object, Objects
 from tests.support.operators import Account, Operators, written_on_children
 from tests.support.waiting import wait_until
 
@@ -95,3 +95,39 @@ def test_sigterm_ends_the_operator_in_order_whether_it_leads_or_waits(
         assert process.stop(seconds=10) == 0, process.explain()
         assert time.monotonic() - began < 10
         assert "Traceback" not in process.log()
+
+
+def _lease(objects: Objects, account: Account) -> Object:
+    return dict(objects.elsewhere(account.namespace).there("Lease", "queen-operator")["spec"])
+
+
+def test_an_operator_that_is_told_to_end_gives_its_lease_up_and_the_next_one_leads_at_once(
+    objects: Objects, plane: ControlPlane, account: Account, operators: Operators
+) -> None:
+    leader = operators.working(account, "leader")
+    make_settled(objects)
+    waiting = operators.start(account, "waiting")
+    wait_until("the second to be ready to take over", lambda: waiting.page("/readyz")[0] == 200)
+    before = audit.position(plane.audit_log)
+
+    assert leader.stop() == 0, leader.explain()
+    # A Lease that is not given up runs out 30 s after its last renewal: nobody could lead before.
+    wait_until("the second to lead", waiting.leads, seconds=20)
+    waiting.wait_until_it_works()
+
+    assert _lease(objects, account)["holderIdentity"] == "waiting"
+    assert generations(objects) == UNTOUCHED
+    assert written_on_children(plane, account.user, before, objects.namespace) == set()
+
+
+def test_an_operator_that_waits_leaves_the_lease_of_another_alone_when_it_ends(
+    objects: Objects, plane: ControlPlane, account: Account, operators: Operators
+) -> None:
+    leader = operators.working(account, "leader")
+    waiting = operators.start(account, "waiting")
+    wait_until("the second to be ready to take over", lambda: waiting.page("/readyz")[0] == 200)
+
+    assert waiting.stop() == 0, waiting.explain()
+
+    assert _lease(objects, account)["holderIdentity"] == "leader"
+    assert leader.leads()
