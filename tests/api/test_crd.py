@@ -53,7 +53,7 @@ _DEFAULTS: Object = {
         "retentionInterval": "5s",
         "env": [],
     },
-    "spool": {"size": "5Gi", "accessMode": "ReadWriteOncePod"},
+    "spool": {"size": "5Gi", "accessMode": "ReadWriteOncePod", "onScaleDown": "Delete", "onDelete": "Retain"},
     "auth": {"enabled": False, "algorithm": "HS256"},
     "mesh": {},
     "service": {"type": "ClusterIP", "annotations": {}},

@@ -245,6 +245,9 @@ def test_a_namespace_with_the_restricted_profile_takes_our_pods(
         pod = {"apiVersion": "v1", "kind": "Pod", **template}
         pod["metadata"] = {**template["metadata"], "name": f"try-{user}"}
         assert client.send("POST", f"/api/v1/namespaces/{namespace}/pods", pod)["status"]["phase"] == "Pending"
+    for index, owned in ((0, True), (1, False)):
+        report = render.report_pod(made, index, "a claim's", owned=owned)
+        assert client.send("POST", f"/api/v1/namespaces/{namespace}/pods", report)["status"]["phase"] == "Pending"
 
 
 def test_the_restricted_profile_is_enforced_here(

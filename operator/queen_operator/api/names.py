@@ -26,6 +26,10 @@ BROKER_LABEL: Final = f"{GROUP}/broker"
 SERVE_LABEL: Final = f"{GROUP}/serve"
 # A pod with this label gets pushes, Ready or not: set once its broker runs, taken off before it stops.
 PUSH_LABEL: Final = f"{GROUP}/push"
+# Only on report pods, in place of the broker label: the index of the broker whose volume they look at.
+PROOF_LABEL: Final = f"{GROUP}/proof"
+
+REPORT_CONTAINER: Final = "report"
 
 # On pod templates: which parts of what the user wrote they were made from (JSON, part -> hash).
 CONFIG_ANNOTATION: Final = f"{GROUP}/config"
@@ -33,8 +37,20 @@ CONFIG_ANNOTATION: Final = f"{GROUP}/config"
 RENDERED_ANNOTATION: Final = f"{GROUP}/rendered"
 # On claims: which database the spool belongs to, so that it is never replayed into another one.
 DATABASE_ANNOTATION: Final = f"{GROUP}/database"
+# On claims: the UID of the QueenCluster that writes to the spool.
+CLUSTER_UID_ANNOTATION: Final = f"{GROUP}/cluster-uid"
+# On claims: the UID of the QueenCluster that takes this broker away.
+REMOVING_ANNOTATION: Final = f"{GROUP}/removing"
+# On claims: what a report found in the spool (JSON: files, bytes, events, quarantinedFiles, at).
+HELD_ANNOTATION: Final = f"{GROUP}/held"
+# On claims: the size in bytes that the file system had when the claim last grew.
+GROWN_FROM_ANNOTATION: Final = f"{GROUP}/grown-from"
+# On report pods: the UID of the claim that they look at, so that no report speaks of a later claim of the same name.
+CLAIM_UID_ANNOTATION: Final = f"{GROUP}/claim-uid"
 # On a QueenCluster, written by the user: a new value restarts all brokers one after the other.
 RESTART_ANNOTATION: Final = f"{GROUP}/restart"
+# On a QueenCluster whose claims go with it: it stays until their spools are proven empty.
+DRAIN_FINALIZER: Final = f"{GROUP}/drain"
 
 
 def broker_name(cluster: str, index: int) -> str:
@@ -45,6 +61,14 @@ def broker_name(cluster: str, index: int) -> str:
 def claim_name(cluster: str, index: int) -> str:
     """Name of a broker's spool claim."""
     return f"{cluster}-spool-{index}"
+
+
+def report_pod_name(cluster: str, index: int) -> str:
+    """Name of the one-shot pod that reports what a claim holds.
+
+    A cluster called ``<name>-proof`` has a Deployment of this name, but never a pod: those have a suffix.
+    """
+    return f"{cluster}-proof-{index}"
 
 
 def push_service_name(cluster: str) -> str:

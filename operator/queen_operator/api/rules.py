@@ -13,9 +13,10 @@ from queen_operator.api.pod_rules import pod_rules
 from queen_operator.api.reading import InvalidSpec, read_spec
 from queen_operator.api.rule import Resource, Rule, Transition, nodes
 from queen_operator.api.spec import QueenClusterSpec
-from queen_operator.api.spec_rules import spec_rules, transitions
+from queen_operator.api.spec_rules import spec_rules
+from queen_operator.api.spool_rules import spool_rules, transitions
 
-RULES: Final[tuple[Rule, ...]] = (*spec_rules(), *pod_rules(), *environment_rules())
+RULES: Final[tuple[Rule, ...]] = (*spec_rules(), *spool_rules(), *pod_rules(), *environment_rules())
 TRANSITIONS: Final[tuple[Transition, ...]] = transitions()
 
 # Lists in which one field names an item: a second item with the same name is refused.

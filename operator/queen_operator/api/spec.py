@@ -11,16 +11,20 @@ from pydantic import Field
 
 from queen_operator.api.fields import Annotations, Duration, Labels, Model, PullSecret, Quantity, SecretKey
 from queen_operator.api.postgres_spec import OnFrozen, PostgresSpec, PostgresTls
+from queen_operator.api.spool_spec import AccessMode, AutoGrowSpec, OnDelete, OnScaleDown, SpoolSpec
 
 __all__ = [
     "AccessMode",
     "AuthSpec",
+    "AutoGrowSpec",
     "BrokerSpec",
     "EnvVar",
     "Labels",
     "LogLevel",
     "Model",
+    "OnDelete",
     "OnFrozen",
+    "OnScaleDown",
     "PostgresSpec",
     "PostgresTls",
     "QueenClusterSpec",
@@ -71,26 +75,6 @@ class BrokerSpec(Model):
         max_length=100,
         description="Further environment variables. Names that the operator sets itself are refused, as are numbers"
         " and booleans that the broker would misread.",
-    )
-
-
-class AccessMode(StrEnum):
-    """Access mode of a spool volume."""
-
-    READ_WRITE_ONCE_POD = "ReadWriteOncePod"
-    READ_WRITE_ONCE = "ReadWriteOnce"
-
-
-class SpoolSpec(Model):
-    """The volume in which a broker keeps pushes while PostgreSQL cannot take them."""
-
-    size: Quantity = Field(default="5Gi", description="Size of each broker's volume. It may grow, never shrink.")
-    storage_class_name: str | None = Field(
-        default=None, min_length=1, max_length=253, description="Storage class; the default class when not given."
-    )
-    access_mode: AccessMode = Field(
-        default=AccessMode.READ_WRITE_ONCE_POD,
-        description="ReadWriteOncePod keeps a second pod off the volume; ReadWriteOnce is for storage without it.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Rules about the name, the database, times, keys and the spool.
+"""Rules about the name, the database, times and keys.
 
 A rule over an object with a default says ``!has(...) ||`` first: the API server checks the default ``{}`` against it
 before nested defaults are filled in.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from queen_operator.api.names import MAX_CLUSTER_NAME_LENGTH
-from queen_operator.api.rule import Message, Rule, Transition, cel_pattern
+from queen_operator.api.rule import Message, Rule, cel_pattern
 from queen_operator.api.spec import (
     AuthSpec,
     BrokerSpec,
@@ -17,12 +17,10 @@ from queen_operator.api.spec import (
     PostgresSpec,
     PostgresTls,
     QueenClusterSpec,
-    SpoolSpec,
 )
-from queen_operator.api.units import DURATION_PATTERN, duration_ms, quantity
+from queen_operator.api.units import DURATION_PATTERN, duration_ms
 
 _CONNECTIONS_KEPT_FREE: Final = 10
-_MIB: Final = 1024 * 1024
 
 _NAME_PATTERN: Final = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _TAKEN_NAME_PATTERN: Final = r"-([0-9]+|push|mesh)$"
@@ -230,53 +228,6 @@ def _auth_rules() -> tuple[Rule, ...]:
     )
 
 
-def _spool_size_rule() -> Rule:
-    return Rule(
-        at="spec.spool.size",
-        cel='!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity("1Mi")) >= 0',
-        holds=lambda size: quantity(size) >= _MIB,
-        message=Message("at least 1Mi: write the unit, as in 5Gi"),
-    )
-
-
-def transitions() -> tuple[Transition, ...]:
-    """Return the rules about changes: what a claim cannot follow is refused before anybody waits for it."""
-
-    def same_class(new: SpoolSpec, old: SpoolSpec) -> bool:
-        return new.storage_class_name == old.storage_class_name
-
-    return (
-        Transition(
-            at="spec.spool.size",
-            cel=(
-                "!isQuantity(string(self)) || !isQuantity(string(oldSelf))"
-                " || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0"
-            ),
-            holds=lambda new, old: quantity(new) >= quantity(old),
-            message=Message(
-                cel='"a volume cannot shrink: " + string(oldSelf) + " to " + string(self)',
-                words=lambda new, old: f"a volume cannot shrink: {old} to {new}",
-            ),
-        ),
-        Transition(
-            at="spec.spool",
-            cel=(
-                "has(self.storageClassName) == has(oldSelf.storageClassName)"
-                " && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)"
-            ),
-            holds=same_class,
-            message=Message("cannot be changed: a claim keeps the class that it was made with"),
-            field=".storageClassName",
-        ),
-        Transition(
-            at="spec.spool.accessMode",
-            cel="self == oldSelf",
-            holds=lambda new, old: bool(new == old),
-            message=Message("cannot be changed: a claim keeps the mode that it was made with"),
-        ),
-    )
-
-
 def spec_rules() -> tuple[Rule, ...]:
     """Return the rules of this file."""
     return (
@@ -286,5 +237,4 @@ def spec_rules() -> tuple[Rule, ...]:
         _frozen_rule(),
         *_duration_rules(),
         *_auth_rules(),
-        _spool_size_rule(),
     )

@@ -21,6 +21,8 @@ class Phase(StrEnum):
     ROLLING = "Rolling"  # brokers are being restarted one after the other
     RECOVERING = "Recovering"  # a broker replays its spool or comes back
     DEGRADED = "Degraded"  # something is away and nothing for the operator to do about it
+    SCALING_DOWN = "ScalingDown"  # a surplus broker is drained, and its volume proved empty
+    DELETING = "Deleting"  # the cluster is deleted, and drained first
     BLOCKED = "Blocked"  # only a person can decide or repair
     PAUSED = "Paused"
 
@@ -90,6 +92,17 @@ class SpoolingStatus(Model):
     pods: tuple[str, ...] = Field(default=(), description="Pods that were told to spool.")
 
 
+class RetainedClaim(Model):
+    """A spool claim that no broker uses: kept at a scale-down, or left by a cluster of this name."""
+
+    name: str
+    known: bool = Field(description="False: nobody has looked at its volume. Unknown is never empty.")
+    files: int | None = Field(default=None, description="Spool files on it when it was last looked at.")
+    bytes: int | None = Field(default=None, description="Bytes in these files.")
+    events: int | None = Field(default=None, description="Messages in these files.")
+    quarantined_files: int | None = Field(default=None, description="Files that a broker gave up replaying.")
+
+
 class PlanStatus(Model):
     """What the operator does next, and why."""
 
@@ -109,6 +122,7 @@ class QueenClusterStatus(Model):
     selector: str = Field(default="", description="Label selector of the broker pods, for the scale subresource.")
     version: str | None = Field(default=None, description="Version that all brokers run, or a range while they differ.")
     brokers: tuple[BrokerStatus, ...] = ()
+    retained_claims: tuple[RetainedClaim, ...] | None = None
     database: DatabaseStatus | None = None
     spooling: SpoolingStatus | None = None
     plan: PlanStatus | None = None

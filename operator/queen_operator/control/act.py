@@ -18,18 +18,23 @@ from queen_operator.cluster.kinds import BY_NAME, POD, SECRET
 from queen_operator.cluster.store import Store
 from queen_operator.cluster.writes import ForeignObject, apply_child, patch_pod, whose
 from queen_operator.control import secrets as cluster_secrets
+from queen_operator.control.act_on_claims import annotate_claim, delete_child, make_report_pods, set_finalizer
 from queen_operator.control.memory import Memory, Refusal
 from queen_operator.manifests.render import mesh_secret
 from queen_operator.planning.actions import (
     Action,
+    AnnotateClaim,
     ApplyChildren,
     CloseToPushes,
     DeleteChild,
     FreeFromBackoff,
     GenerateMeshSecret,
+    MakeReportPods,
     OpenToPushes,
+    ReplacePod,
     Rest,
     RestartBroker,
+    SetFinalizer,
     SwitchMaintenance,
     Wait,
 )
@@ -64,13 +69,15 @@ async def act(
     match action:
         case ApplyChildren() | GenerateMeshSecret() | DeleteChild():
             return await _act_on_children(hands, memory, cluster, wanted, action, now)
-        case OpenToPushes() | CloseToPushes() | SwitchMaintenance() | FreeFromBackoff():
+        case OpenToPushes() | CloseToPushes() | SwitchMaintenance() | FreeFromBackoff() | ReplacePod():
             return await act_on_pods(hands, memory, cluster, action, now)
         case RestartBroker(manifest=manifest, message=message):
             done = await _apply_one(hands, memory, cluster, manifest, now)
             if done:
                 await _tell(hands, memory, EventReason.BROKER_RESTARTED, message)
             return done
+        case MakeReportPods() | AnnotateClaim() | SetFinalizer():
+            return await _act_on_claims(hands, memory, cluster, action, now)
         case Wait() | Rest():
             return False
         case _:
@@ -95,29 +102,54 @@ async def _act_on_children(
             return True
         case GenerateMeshSecret():
             return await _generate_mesh_secret(hands, memory, cluster, wanted, now)
-        case DeleteChild(kind=kind, name=name, uid=uid, message=message):
-            await hands.api.delete(BY_NAME[kind], cluster.namespace, name, uid)
-            await _tell(hands, memory, EventReason.CHILD_DELETED, message)
+        case DeleteChild(event=event, message=message):
+            if await delete_child(hands.api, memory, cluster, action, now) and event is not None:
+                await _tell(hands, memory, event, message)
             return False  # the watch brings its end
+
+
+async def _act_on_claims(
+    hands: Hands,
+    memory: Memory,
+    cluster: ParsedCluster,
+    action: MakeReportPods | AnnotateClaim | SetFinalizer,
+    now: datetime,
+) -> bool:
+    match action:
+        case MakeReportPods():
+            return await make_report_pods(hands.api, hands.store, memory, cluster, action, now)
+        case AnnotateClaim(event=event, message=message):
+            done = await annotate_claim(hands.api, hands.store, memory, cluster, action, now)
+            if done and event is not None:
+                await _tell(hands, memory, event, message)
+            return done
+        case SetFinalizer():
+            return await set_finalizer(hands.api, memory, cluster, action)
 
 
 async def act_on_pods(
     hands: Hands,
     memory: Memory,
     cluster: ParsedCluster,
-    action: OpenToPushes | CloseToPushes | SwitchMaintenance | FreeFromBackoff,
+    action: OpenToPushes | CloseToPushes | SwitchMaintenance | FreeFromBackoff | ReplacePod,
     now: datetime,
 ) -> bool:
     """Carry out an action on running pods; as ``act``, which also the first step of a round needs, before its plan."""
     match action:
         case OpenToPushes(pod=pod, uid=uid):
-            opening = {"labels": {names.PUSH_LABEL: "true"}, "annotations": {LEAVING_ANNOTATION: None}}
+            into = {names.PUSH_LABEL: "true", names.SERVE_LABEL: "true"}
+            opening = {"labels": into, "annotations": {LEAVING_ANNOTATION: None}}
             return await _patch_pod(hands, memory, cluster, pod, uid, opening, now)
-        case CloseToPushes(pod=pod, uid=uid, leaving_since=since):
-            closing = {"labels": {names.PUSH_LABEL: None}, "annotations": {LEAVING_ANNOTATION: since} if since else {}}
+        case CloseToPushes(pod=pod, uid=uid, leaving_since=since, cordon=cordon):
+            out = {names.PUSH_LABEL: None} | ({names.SERVE_LABEL: None} if cordon else {})
+            closing = {"labels": out, "annotations": {LEAVING_ANNOTATION: since} if since else {}}
             return await _patch_pod(hands, memory, cluster, pod, uid, closing, now)
         case SwitchMaintenance():
             return await _switch_maintenance(hands, memory, cluster, action, now)
+        case ReplacePod(pod=pod, uid=uid, message=message):
+            if await _delete_pod(hands, memory, cluster, pod, uid, now):
+                await _tell(hands, memory, EventReason.BROKER_RESTARTED, message)
+            return False  # the watch brings its end
         case FreeFromBackoff(pod=pod, uid=uid, message=message):
             seen = hands.store.find(POD, cluster.namespace, pod)
             version = seen["metadata"]["resourceVersion"] if seen is not None else None
@@ -219,6 +251,18 @@ async def _generate_mesh_secret(
     words = "it is not labeled as this cluster's; name it in spec.mesh.secret to use it"
     memory.foreign["Secret", name] = Refusal(words, now + FOREIGN_AGAIN_AFTER)
     return False
+
+
+async def _delete_pod(hands: Hands, memory: Memory, cluster: ParsedCluster, name: str, uid: str, now: datetime) -> bool:
+    try:
+        await hands.api.delete(POD, cluster.namespace, name, uid)
+    except Conflict:
+        return False  # another pod has this name now
+    except Refused as error:
+        logger.warning("%s/%s: pod %s cannot be deleted: %s", cluster.namespace, cluster.name, name, error.message)
+        memory.refused["Pod", name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        return False
+    return True
 
 
 async def _patch_pod(

@@ -63,7 +63,14 @@ class Memory:
             gone = max(1, before.files - spool.files) if before is not None else 1
             seconds = (spool.asked_at - known.progress_at).total_seconds() / gone
             self.replays[uid] = Replay(known.first_files, spool.asked_at, 0.0 if spool.empty else seconds)
-        self.spools[uid] = spool
+        self.spools[uid] = replace(spool, empty_since=_empty_since(before, spool))
+
+    def take_page(self, uid: str, page: BrokerPage) -> None:
+        """Remember a broker's pages. While maintenance mode is on nothing drains, so no file that stays is a delay."""
+        self.pages[uid] = page
+        known = self.replays.get(uid)
+        if page.maintenance and known is not None:
+            self.replays[uid] = replace(known, progress_at=page.asked_at)
 
     def fresh_spools(self, now: datetime) -> dict[str, Spool]:
         """Answers young enough to be called known."""
@@ -92,3 +99,11 @@ class Memory:
     def standing(self, refusals: dict[tuple[str, str], Refusal], now: datetime) -> dict[tuple[str, str], str]:
         """Refusals whose time for another try has not come."""
         return {key: refusal.words for key, refusal in refusals.items() if refusal.retry_at > now}
+
+
+def _empty_since(before: Spool | None, spool: Spool) -> datetime | None:
+    """Since when the answers have said without a break that nothing is on the volume, quarantine included."""
+    if not spool.empty or spool.quarantined_files:
+        return None
+    known = before.empty_since if before is not None else None
+    return known or spool.asked_at

@@ -13,6 +13,11 @@ ROUND_SECONDS: Final = Histogram(
     "controller_runtime_reconcile_time_seconds", "Seconds that a round took.", ["controller"]
 )
 CLUSTERS: Final = Gauge("queen_operator_clusters", "QueenClusters that this operator serves.")
+RELEASED: Final = Counter(
+    "queen_operator_finalizer_released",
+    "Deleted QueenClusters that were let go: drained, or with claims that others deleted before any proof.",
+    ["outcome"],
+)
 LEADER: Final = Gauge("leader_election_master_status", "1 while this process leads.", ["name"])
 
 

@@ -45,6 +45,7 @@ async def observe(api: Api, store: Store, memory: Memory, cluster: ParsedCluster
         database=memory.database,
         foreign=foreign,
         refused=memory.standing(memory.refused, now),
+        refused_before={key: refusal.words for key, refusal in memory.refused.items() if refusal.retry_at <= now},
         warnings=_warnings(cluster),
         nudged=memory.lately_nudged(now),
         long_missing=memory.long_missing(_deployment_names(cluster), set(sorted_out.ours(DEPLOYMENT)), now),

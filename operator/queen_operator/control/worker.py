@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from queen_operator.api import names
 from queen_operator.api.cluster import InvalidSpec, ParsedCluster, parse
 from queen_operator.cluster.cache import version_of
 from queen_operator.cluster.client import ApiError, Conflict, NotFound, Refused
@@ -91,13 +92,15 @@ class Worker:
             await self._poller.wait()
             try:
                 cluster = parse(self.memory.resource)
-                await self._poller.look(cluster)
+                news = await self._poller.look(cluster)
             except InvalidSpec:
                 continue
             except Exception:
                 logger.exception("asking the brokers failed")
                 await asyncio.sleep(self._backoff_seconds)
-            self._wake.set()
+                news = True
+            if news:
+                self._wake.set()
 
     async def _guarded_round(self) -> float:
         """One round; whatever goes wrong in it stays in this cluster. Returns the seconds until the next one."""
@@ -143,7 +146,7 @@ class Worker:
         except InvalidSpec as error:
             await self._write(blocked_status(self.memory.resource, now, Reason.INVALID_SPEC, str(error)))
             return LONGEST_SLEEP_SECONDS
-        if cluster.deleting:
+        if cluster.deleting and names.DRAIN_FINALIZER not in (self.memory.resource["metadata"].get("finalizers") or ()):
             return LONGEST_SLEEP_SECONDS
         return await self._step(cluster, now)
 

@@ -44,6 +44,8 @@ class RestartCause(StrEnum):
     USER_RESTART = "UserRestart"
     EDITED = "Edited"
     UNKNOWN = "Unknown"
+    VOLUME_FULL = "VolumeFull"  # this and the next are never in an annotation: the pod is replaced as it is
+    VOLUME_RESIZE = "VolumeResize"
 
     @property
     def sentence(self) -> str:
@@ -66,6 +68,8 @@ _SENTENCES: Final[Mapping[RestartCause, str]] = {
     RestartCause.USER_RESTART: "a restart was asked for",
     RestartCause.EDITED: "its Deployment was edited by hand",
     RestartCause.UNKNOWN: "it cannot be seen what the running broker was made from",
+    RestartCause.VOLUME_FULL: "its volume was full",
+    RestartCause.VOLUME_RESIZE: "its file system grows with a new pod only",
 }
 
 
@@ -102,6 +106,11 @@ def _is_changed(cause: RestartCause, live: Any, wanted: str | None) -> bool:
 def touches_connection(causes: Iterable[RestartCause]) -> bool:
     """Tell whether these causes may cure a database that brokers cannot reach."""
     return not {RestartCause.CONNECTION, RestartCause.CREDENTIALS}.isdisjoint(causes)
+
+
+def of_the_volume(causes: Iterable[RestartCause]) -> bool:
+    """Tell whether these causes ask for a new pod alone, made from the template as it is."""
+    return {RestartCause.VOLUME_FULL, RestartCause.VOLUME_RESIZE}.issuperset(causes)
 
 
 def _read(annotation: str | None) -> Mapping[str, Any] | None:

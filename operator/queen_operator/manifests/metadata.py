@@ -8,6 +8,7 @@ from queen_operator.manifests.context import Context
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 VERSION_LABEL: Final = "app.kubernetes.io/version"
 BROKER_COMPONENT: Final = "broker"
+PROOF_COMPONENT: Final = "proof"
 
 Labels = dict[str, str]
 
@@ -46,6 +47,15 @@ def pod_labels(context: Context, index: int) -> Labels:
         VERSION_LABEL: _label_value(context.spec.version),
         names.SERVE_LABEL: "true",
     }
+    return users_own(context.spec.pod_labels) | ours
+
+
+def report_labels(context: Context, index: int) -> Labels:
+    """Return the labels of a report pod: the user's and the cluster's, and none that a broker is selected by.
+
+    With the user's, because policies that want a label on every pod, or keep a sidecar out by one, do so here too.
+    """
+    ours = names.cluster_labels(context.name) | {COMPONENT_LABEL: PROOF_COMPONENT, names.PROOF_LABEL: str(index)}
     return users_own(context.spec.pod_labels) | ours
 
 

@@ -3,16 +3,17 @@
 import base64
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any
 
 from queen_operator.api import names
-from queen_operator.api.spec import QueenClusterSpec, SchedulingSpec
+from queen_operator.api.spec import QueenClusterSpec
 from queen_operator.manifests import metadata, timing
-from queen_operator.manifests.canonical import canonical_json, in_one_order, quantities, short_hash
+from queen_operator.manifests.canonical import canonical_json, quantities, short_hash
 from queen_operator.manifests.config import config_parts
 from queen_operator.manifests.context import Context
 from queen_operator.manifests.environment import broker_environment
 from queen_operator.manifests.images import broker_image
+from queen_operator.manifests.pods import placement, pod_values, report_pod
 from queen_operator.manifests.references import MESH_SECRET_KEY, Purpose, references
 from queen_operator.manifests.templating import rendered
 
@@ -26,16 +27,11 @@ __all__ = [
     "disruption_budget",
     "mesh_secret",
     "rendered_hash",
+    "report_pod",
     "service_account",
 ]
 
 Manifest = dict[str, Any]
-
-_CONTAINER_SECURITY_CONTEXT: Final = {
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"]},
-}
 
 
 def broker_deployment(context: Context, index: int, *, replicas: int = 1) -> Manifest:
@@ -54,9 +50,9 @@ def broker_deployment(context: Context, index: int, *, replicas: int = 1) -> Man
         selector=metadata.deployment_selector(context, index),
         pod_labels=metadata.pod_labels(context, index),
         pod_annotations=metadata.pod_annotations(context, canonical_json(config_parts(context))),
-        service_account=context.name,
-        claim=names.claim_name(context.name, index),
-        **_pod_values(context, spec),
+        grace_seconds=timing.grace_seconds(spec),
+        **pod_values(context, index),
+        **placement(context),
         **_keeper_values(context),
         **_broker_values(context, index),
     )
@@ -70,13 +66,16 @@ def broker_claim(context: Context, index: int, *, database: str | None = None) -
     ``database`` says whose messages the spool holds (``database_identity()``), so that they never go elsewhere.
     """
     spool = context.spec.spool
+    annotations = {names.CLUSTER_UID_ANNOTATION: context.uid}
+    if database:
+        annotations[names.DATABASE_ANNOTATION] = database
     return rendered(
         "claim",
         metadata=metadata.unowned_metadata(
             context,
             names.claim_name(context.name, index),
             names.broker_labels(context.name, index),
-            {names.DATABASE_ANNOTATION: database} if database else None,
+            annotations,
         ),
         access_mode=spool.access_mode.value,
         storage_class_name=spool.storage_class_name,
@@ -194,40 +193,8 @@ def _with_hash(manifest: Manifest) -> Manifest:
     return manifest
 
 
-def _pod_values(context: Context, spec: QueenClusterSpec) -> dict[str, Any]:
-    scheduling = spec.scheduling
-    return {
-        "grace_seconds": timing.grace_seconds(spec),
-        "image_pull_secrets": [{"name": name} for name in sorted({secret.name for secret in spec.image_pull_secrets})],
-        "run_as_user": spec.security_context.run_as_user,
-        "run_as_group": spec.security_context.run_as_group,
-        "fs_group": spec.security_context.fs_group,
-        "container_security_context": _CONTAINER_SECURITY_CONTEXT,
-        "node_selector": scheduling.node_selector,
-        "tolerations": in_one_order(scheduling.tolerations),
-        "affinity": scheduling.affinity,
-        "topology_spread_constraints": _spread(context, scheduling),
-        "priority_class_name": scheduling.priority_class_name,
-        "spool_directory": names.SPOOL_DIRECTORY,
-    }
-
-
-def _spread(context: Context, scheduling: SchedulingSpec) -> list[dict[str, Any]]:
-    if scheduling.topology_spread_constraints is not None:
-        return in_one_order(scheduling.topology_spread_constraints)
-    return [
-        {
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": metadata.brokers_selector(context)},
-        }
-    ]
-
-
 def _keeper_values(context: Context) -> dict[str, Any]:
     return {
-        "keeper_image": context.keeper_image,
         "keeper_args": ["hold", "--spool-dir", names.SPOOL_DIRECTORY, "--port", str(names.KEEPER_PORT)],
         "keeper_port": names.KEEPER_PORT,
         "keeper_startup_failures": timing.KEEPER_STARTUP_FAILURES,

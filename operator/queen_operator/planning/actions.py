@@ -32,11 +32,44 @@ class DeleteChild:
     name: str
     uid: str
     message: str
+    event: EventReason | None = EventReason.CHILD_DELETED  # None: a passing helper, which nobody needs to hear of
+    version: str | None = None  # only as it was seen
+
+
+@dataclass(frozen=True, slots=True)
+class MakeReportPods:
+    """Make one-shot pods that tell what volumes hold which no broker uses."""
+
+    manifests: tuple[Mapping[str, Any], ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateClaim:
+    """Write or take away annotations of exactly this claim; None takes one away."""
+
+    name: str
+    uid: str
+    annotations: Mapping[str, str | None]
+    event: EventReason | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetFinalizer:
+    """Put our finalizer on the QueenCluster or take it off, as it was seen.
+
+    ``unproved``: what it was to protect is gone, and nobody has seen that it was empty.
+    """
+
+    present: bool
+    message: str
+    unproved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenToPushes:
-    """Put a started broker's pod into the push Service."""
+    """Put a started broker's pod into the push Service, and back into the ordinary one if it was taken out."""
 
     pod: str
     uid: str
@@ -53,14 +86,26 @@ class CloseToPushes:
     pod: str
     uid: str
     leaving_since: str | None = None
+    cordon: bool = False  # out of the ordinary client Service too: the broker is taken away for good
 
 
 @dataclass(frozen=True, slots=True)
 class RestartBroker:
-    """Change the Deployment of one broker: the only action that stops a running broker."""
+    """Change the Deployment of one broker, which stops a running one."""
 
     index: int
     manifest: Mapping[str, Any]
+    causes: tuple[RestartCause, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacePod:
+    """Delete exactly this pod of a broker, whose Deployment makes another from the same template: a restart as well."""
+
+    pod: str
+    uid: str
+    index: int
     causes: tuple[RestartCause, ...]
     message: str
 
@@ -107,9 +152,13 @@ Action = (
     ApplyChildren
     | GenerateMeshSecret
     | DeleteChild
+    | MakeReportPods
+    | AnnotateClaim
+    | SetFinalizer
     | OpenToPushes
     | CloseToPushes
     | RestartBroker
+    | ReplacePod
     | SwitchMaintenance
     | FreeFromBackoff
     | Wait

@@ -9,11 +9,13 @@ from queen_operator.api import names
 from queen_operator.manifests.compare import difference
 from queen_operator.manifests.config import RestartCause, changed_causes
 from queen_operator.planning.actions import Action, ApplyChildren, DeleteChild, GenerateMeshSecret
-from queen_operator.planning.claims import kept_claim, may_be_mounted
+from queen_operator.planning.adoption import is_taken_up
+from queen_operator.planning.claims import exactly, kept_claim, may_be_mounted
 from queen_operator.planning.observed import JsonObject, Observed
 from queen_operator.planning.reasons import EventReason
 from queen_operator.planning.restarts import OutOfDate
-from queen_operator.planning.views import Broker, annotations, owned_by
+from queen_operator.planning.views import Broker, annotations, labels, owned_by
+from queen_operator.planning.volumes import restart_causes
 from queen_operator.planning.wanted import Manifest, Wanted
 
 
@@ -50,7 +52,8 @@ def out_of_date(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...])
     for broker in brokers:
         if broker.deployment is not None and broker.index < wanted.replicas:
             template = compare_template(broker.deployment, wanted, broker.index)
-            causes = tuple(cause for cause in template.causes if cause not in ignored)
+            written = tuple(cause for cause in template.causes if cause not in ignored)
+            causes = (*written, *restart_causes(observed, broker))
             if causes:
                 late.append(OutOfDate(broker, causes))
     return late
@@ -81,16 +84,10 @@ def plan_children(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...
             if kind == "PersistentVolumeClaim" and _had_a_broker(brokers, manifest):
                 lost_claims.append(name)
         elif difference(manifest, live) is not None:
-            restored.append(_exactly(manifest, live))
+            restored.append(exactly(manifest, live))
     if created or restored:
         return _apply(created, restored, lost_claims)
-    return _unwanted_budget(observed, wanted)
-
-
-def _exactly(manifest: Manifest, live: JsonObject) -> Manifest:
-    """Correct this object as it was seen, or nothing: never one that was deleted, nor over an edit not yet seen."""
-    seen = {field: live["metadata"][field] for field in ("uid", "resourceVersion") if field in live["metadata"]}
-    return {**manifest, "metadata": {**manifest["metadata"], **seen}}
+    return _unwanted_budget(observed, wanted) or _unwanted_service(observed, wanted, brokers)
 
 
 def _apply(created: list[Manifest], restored: list[Manifest], lost_claims: list[str]) -> ApplyChildren:
@@ -157,9 +154,13 @@ def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker,
         live = broker.deployment
         if live is not None:
             pairs.append(("Deployment", name, _with_live_template(manifest, live), live))
-        elif usable and _has_room(observed, broker, manifest) and may_be_mounted(observed, wanted, index):
+        elif usable and _has_room(observed, broker, manifest) and _claim_is_there(observed, wanted, broker):
             pairs.append(("Deployment", name, manifest, None))
     return pairs
+
+
+def _claim_is_there(observed: Observed, wanted: Wanted, broker: Broker) -> bool:
+    return may_be_mounted(observed, wanted, broker.index) and is_taken_up(observed, wanted, broker)
 
 
 def _has_room(observed: Observed, broker: Broker, manifest: Manifest) -> bool:
@@ -206,3 +207,15 @@ def _unwanted_budget(observed: Observed, wanted: Wanted) -> DeleteChild | None:
         return None
     name, uid = live["metadata"]["name"], live["metadata"]["uid"]
     return DeleteChild("PodDisruptionBudget", name, uid, "One broker has no disruption budget: it would hold drains.")
+
+
+def _unwanted_service(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> DeleteChild | None:
+    """The host name of a broker that is gone for good, and whose claim is not on its way out any more."""
+    left = {broker.index for broker in brokers if broker.exists or broker.removed_by is not None}
+    for (kind, name), live in sorted(observed.others.items()):
+        index = labels(live).get(names.BROKER_LABEL, "")
+        if kind != "Service" or not index.isdigit() or name != names.broker_name(wanted.context.name, int(index)):
+            continue
+        if int(index) >= wanted.replicas and int(index) not in left and owned_by(live, wanted.context.uid):
+            return DeleteChild(kind, name, live["metadata"]["uid"], f"{name} has no broker any more.")
+    return None

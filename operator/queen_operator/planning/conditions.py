@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from queen_operator.api.status import ConditionType
-from queen_operator.planning.actions import RestartBroker, Wait
+from queen_operator.manifests.config import of_the_volume
+from queen_operator.planning.actions import ApplyChildren, ReplacePod, RestartBroker, Wait
 from queen_operator.planning.claims import why_not_mounted
 from queen_operator.planning.findings import Findings
 from queen_operator.planning.guards import CLAIM_GOES_WITH_ITS_POD, KEEP_THE_POD
@@ -12,13 +13,26 @@ from queen_operator.planning.observed import DatabaseState
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.trouble import database_down
 from queen_operator.planning.views import Broker
+from queen_operator.planning.volumes import space_notes, volume_problem
 
 Verdict = tuple[Literal["True", "False", "Unknown"], Reason | DatabaseState, str]
 
 
 def first_problem(findings: Findings) -> tuple[Reason, str, bool] | None:
     """The one thing to tell first, whether only a person can end it, or None when all is as written."""
-    for source in (_refused, _secrets, _claims, _waiting, _brokers, _surplus, _database):
+    sources = (
+        _refused,
+        _secrets,
+        _claims,
+        _volumes,
+        _removal_blocked,
+        _waiting,
+        _adoption,
+        _brokers,
+        _removal,
+        _database,
+    )
+    for source in sources:
         problem = source(findings)
         if problem is not None:
             return problem
@@ -30,9 +44,22 @@ def _refused(findings: Findings) -> tuple[Reason, str, bool] | None:
         passing = owner.endswith("about to be collected")
         remedy = "" if passing else " Free the name, without losing what may be in it; it is taken up by itself."
         return Reason.NAME_TAKEN, f"{kind} {name} exists and is not ours ({owner}).{remedy}", not passing
-    for (kind, name), words in sorted(findings.observed.refused.items()):
-        return Reason.POD_REFUSED, f"The API server refuses {kind} {name}: {words}", True
+    for (kind, name), words in sorted((*findings.observed.refused.items(), *_tried_again(findings))):
+        reason = Reason.CLAIM_REFUSED if kind == "PersistentVolumeClaim" else Reason.POD_REFUSED
+        return reason, f"The API server refuses {kind} {name}: {words}", True
     return None
+
+
+def _tried_again(findings: Findings) -> list[tuple[tuple[str, str], str]]:
+    """What was refused before and is sent again by this very round: told until it is taken."""
+    if not isinstance(findings.action, ApplyChildren):
+        return []
+    sent = {(item["kind"], item["metadata"]["name"]) for item in findings.action.manifests}
+    return [(key, words) for key, words in findings.observed.refused_before.items() if key in sent]
+
+
+def _volumes(findings: Findings) -> tuple[Reason, str, bool] | None:
+    return volume_problem(findings.observed, findings.brokers)
 
 
 def _claims(findings: Findings) -> tuple[Reason, str, bool] | None:
@@ -68,7 +95,7 @@ def _waiting(findings: Findings) -> tuple[Reason, str, bool] | None:
     match findings.action:
         case Wait(reason=reason, message=message, stalled=stalled):
             return reason, message, stalled
-        case RestartBroker(message=message):
+        case RestartBroker(message=message) | ReplacePod(message=message):
             return Reason.RESTARTING, message, False
         case _:
             return None
@@ -83,12 +110,40 @@ def _brokers(findings: Findings) -> tuple[Reason, str, bool] | None:
     return worst.reason, worst.message + more, worst.needs_person
 
 
-def _surplus(findings: Findings) -> tuple[Reason, str, bool] | None:
-    if not findings.surplus:
-        return None
-    listed = ", ".join(broker.name for broker in findings.surplus)
-    words = f"{listed} run beyond spec.replicas {findings.wanted.replicas}; they keep running, since their spools"
-    return Reason.SURPLUS_BROKERS, f"{words} may hold messages. Set replicas back, or see the documentation.", True
+def _removal_blocked(findings: Findings) -> tuple[Reason, str, bool] | None:
+    match findings.removal:
+        case Wait(reason=reason, message=message, stalled=True):
+            return reason, message, True
+        case _:
+            return None
+
+
+def _adoption(findings: Findings) -> tuple[Reason, str, bool] | None:
+    match findings.adoption:
+        case Wait(reason=reason, message=message, stalled=stalled):
+            return reason, message, stalled
+        case None:
+            return None
+        case action:
+            return Reason.CLAIM_LOOKED_AT, getattr(action, "message", "") or "A claim from before is taken up.", False
+
+
+def _removal(findings: Findings) -> tuple[Reason, str, bool] | None:
+    """What is being taken away, with the step that is due; the rest of the cluster goes on meanwhile."""
+    if findings.removal is None:
+        return (Reason.DELETING, "The cluster is deleted.", False) if findings.deleted else None
+    match findings.removal:
+        case Wait(reason=reason, message=message):
+            return reason, message, False
+        case action:
+            listed = ", ".join(broker.name for broker in findings.surplus)
+            words = f"{listed} {'is' if len(findings.surplus) == 1 else 'are'} taken away." if listed else ""
+            step = getattr(action, "message", "")
+            return (
+                Reason.REMOVING,
+                " ".join(part for part in (words, step) if part) or "A volume is proved empty.",
+                False,
+            )
 
 
 def ready(findings: Findings) -> Verdict:
@@ -98,12 +153,13 @@ def ready(findings: Findings) -> Verdict:
         return "False", problem[0], problem[1]
     if findings.late:
         return "False", Reason.CHANGES_WAIT, f"{findings.late[0].broker.name} is to be restarted."
-    if findings.ready_count < findings.wanted.replicas:
+    if findings.ready_count < findings.staying:
         return "False", Reason.STARTING, "Brokers are being made."
-    words = f"{findings.ready_count} of {findings.wanted.replicas} brokers are Ready."
+    words = f"{findings.ready_count} of {findings.staying} brokers are Ready."
     quarantined = sum(b.spool.quarantined_files for b in findings.brokers if b.spool is not None)
     notes = (f"{quarantined} spool files are quarantined.",) if quarantined else ()
-    return "True", Reason.AS_WRITTEN, " ".join((words, *notes, *findings.observed.warnings))
+    space = space_notes(findings.wanted, findings.brokers)
+    return "True", Reason.AS_WRITTEN, " ".join((words, *notes, *space, *findings.observed.warnings))
 
 
 def available(findings: Findings) -> Verdict:
@@ -159,12 +215,14 @@ def spool_empty(findings: Findings) -> Verdict:
     """True only when every keeper was asked and every volume holds nothing, quarantine included."""
     brokers = tuple(broker for broker in findings.brokers if broker.deployment is not None)
     known = [broker for broker in brokers if broker.spool is not None]
+    space = space_notes(findings.wanted, brokers)
     quarantined = [(b.name, b.spool.quarantined_files) for b in known if b.spool and b.spool.quarantined_files]
     if quarantined:
         listed = ", ".join(f"{name} {count}" for name, count in quarantined)
-        return "False", Reason.QUARANTINED, f"Quarantined files, which no broker replays by itself: {listed}."
+        words = f"Quarantined files, which no broker replays by itself: {listed}."
+        return "False", Reason.QUARANTINED, " ".join((words, *space))
     if any(broker.spool is not None and not broker.spool.empty for broker in known):
-        return "False", Reason.SPOOL_NOT_EMPTY, held_by_spools(brokers)
+        return "False", Reason.SPOOL_NOT_EMPTY, " ".join((held_by_spools(brokers), *space))
     if len(known) < len(brokers) or not brokers:
         return "Unknown", Reason.SPOOL_UNKNOWN, held_by_spools(brokers) or "No spool keeper could be asked yet."
     return "True", Reason.EMPTY, f"{len(known)} spools were asked and hold nothing."
@@ -173,12 +231,21 @@ def spool_empty(findings: Findings) -> Verdict:
 def restart_pending(findings: Findings) -> Verdict:
     """True while the operator renders running brokers differently, which never restarts them by itself."""
     if findings.late:
-        listed = ", ".join(item.broker.name for item in findings.late)
-        return "True", Reason.CHANGES_WAIT, f"{listed} wait to be restarted with what was written."
+        return "True", Reason.CHANGES_WAIT, _waiting_to_be_restarted(findings)
     if findings.rendering:
         listed = ", ".join(findings.rendering)
         return "True", Reason.RENDERING_CHANGED, f"{listed} take up the operator's rendering at their next restart."
     return "False", Reason.NOTHING_PENDING, "Every broker runs what is wanted."
+
+
+def _waiting_to_be_restarted(findings: Findings) -> str:
+    volumes = [item for item in findings.late if of_the_volume(item.causes)]
+    written = ", ".join(item.broker.name for item in findings.late if item not in volumes)
+    sentences = [f"{written} wait to be restarted with what was written."] if written else []
+    for item in volumes:
+        causes = ", ".join(cause.sentence for cause in item.causes)
+        sentences.append(f"{item.broker.name} waits to be restarted: {causes}.")
+    return " ".join(sentences)
 
 
 def paused(findings: Findings) -> Verdict:

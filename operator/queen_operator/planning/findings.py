@@ -4,13 +4,16 @@ from dataclasses import dataclass
 
 from queen_operator.api.status import Phase
 from queen_operator.api.units import duration_seconds
-from queen_operator.planning.actions import Action
+from queen_operator.planning.actions import Action, DeleteChild
+from queen_operator.planning.adoption import plan_adoption
 from queen_operator.planning.children import out_of_date, rendering_pending
-from queen_operator.planning.judgment import judged
+from queen_operator.planning.judgment import connected_as_wanted, judged
 from queen_operator.planning.observed import Database, DatabaseState, Observed
+from queen_operator.planning.removal import is_deleted, plan_removal
+from queen_operator.planning.reports import Held, held_of_claim
 from queen_operator.planning.restarts import OutOfDate
 from queen_operator.planning.trouble import Trouble, trouble_of
-from queen_operator.planning.views import Broker, read_brokers
+from queen_operator.planning.views import Broker, claims_of, read_brokers
 from queen_operator.planning.wanted import Wanted
 
 
@@ -26,17 +29,49 @@ class Findings:
     late: list[OutOfDate]
     rendering: tuple[str, ...]
     database: Database
+    adoption: Action | None  # what is done for claims from before, and why it waits
+    removal: Action | None  # what is done to take surplus brokers away, and why it waits
+
+    @property
+    def deleted(self) -> bool:
+        """The cluster is deleted, and drained first."""
+        return is_deleted(self.observed)
+
+    @property
+    def staying(self) -> int:
+        """How many brokers stay: none of a deleted cluster."""
+        return 0 if self.deleted else self.wanted.replicas
 
     @property
     def members(self) -> tuple[Broker, ...]:
         """Brokers that the spec wants."""
-        return tuple(broker for broker in self.brokers if broker.index < self.wanted.replicas)
+        return tuple(broker for broker in self.brokers if broker.index < self.staying)
 
     @property
     def surplus(self) -> tuple[Broker, ...]:
-        """Brokers beyond spec.replicas that still exist."""
-        beyond = (broker for broker in self.brokers if broker.index >= self.wanted.replicas)
-        return tuple(broker for broker in beyond if broker.deployment is not None)
+        """Brokers that are to be taken away and of which something is left."""
+        beyond = (broker for broker in self.brokers if broker.index >= self.staying)
+        return tuple(b for b in beyond if b.exists or (b.removed_by is not None and not self._is_proved(b)))
+
+    def _is_proved(self, broker: Broker) -> bool:
+        """Its claim is deleted by us, now or lately: what a deleted cluster leaves in the status was not proved."""
+        step, claim = self.removal, broker.claim
+        if claim is None or (isinstance(step, DeleteChild) and step.uid == claim["metadata"]["uid"]):
+            return True
+        told = (self.observed.resource.get("status") or {}).get("brokers") or ()
+        return "deletionTimestamp" in claim["metadata"] and all(item["name"] != broker.name for item in told)
+
+    @property
+    def retained(self) -> tuple[tuple[str, Held | None], ...]:
+        """Claims of the cluster that no broker uses and none is about to, with what they were last seen to hold."""
+        used = {broker.index for broker in self.brokers}
+        claims = claims_of(self.observed, self.wanted.context.name)
+        unused = (claim for index, claim in claims if index not in used or self._let_be(index))
+        return tuple((str(claim["metadata"]["name"]), held_of_claim(claim)) for claim in unused)
+
+    def _let_be(self, index: int) -> bool:
+        broker = next(broker for broker in self.brokers if broker.index == index)
+        return index >= self.staying and not broker.exists and broker.removed_by is None
 
     @property
     def ready_count(self) -> int:
@@ -53,7 +88,8 @@ class Findings:
 def find(observed: Observed, wanted: Wanted, action: Action) -> Findings:
     """Read everything that the status needs from this round's inputs."""
     brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
-    observed = judged(observed, brokers)
+    late = out_of_date(observed, wanted, brokers)
+    observed = judged(observed, brokers, late)
     deadline_seconds = duration_seconds(wanted.context.spec.rollout.broker_deadline)
     troubles: dict[int, Trouble] = {}
     for broker in brokers:
@@ -66,9 +102,11 @@ def find(observed: Observed, wanted: Wanted, action: Action) -> Findings:
         action=action,
         brokers=brokers,
         troubles=troubles,
-        late=out_of_date(observed, wanted, brokers),
+        late=[] if is_deleted(observed) else late,
         rendering=rendering_pending(wanted, brokers),
-        database=_database(observed, brokers),
+        database=_database(observed, connected_as_wanted(brokers, late)),
+        adoption=None if is_deleted(observed) else plan_adoption(observed, wanted, brokers),
+        removal=None if wanted.context.spec.paused else plan_removal(observed, wanted),
     )
 
 

@@ -13,7 +13,7 @@ from queen_operator.api.units import duration_seconds
 from queen_operator.planning.observed import Observed
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.trouble import database_down, trouble_of
-from queen_operator.planning.views import Broker
+from queen_operator.planning.views import Broker, standing_since
 
 # During a rollout keepers are asked every two seconds: three missed answers make a spool unknown.
 FRESH: Final = timedelta(seconds=7)
@@ -33,12 +33,17 @@ KEEP_THE_POD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a guard looks at: the broker that is to be restarted and everything around it."""
+    """What a guard looks at: the broker that is to be stopped and everything around it.
+
+    ``others`` are the brokers that stay, ``surplus`` those that are being taken away: nobody waits for them to be
+    Ready, but what they still hold and what still ends of them counts.
+    """
 
     observed: Observed
     spec: QueenClusterSpec
     candidate: Broker
     others: tuple[Broker, ...]
+    surplus: tuple[Broker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,14 @@ class Hold:
 
 def why_others_leave(scene: Scene) -> Hold | None:
     """A pod that somebody else stops counts as a broker that is away."""
-    for broker in scene.others:
+    for broker in (*scene.others, *scene.surplus):
         if broker.leaving:
             pods = ", ".join(pod.name for pod in broker.leaving)
             return Hold(Reason.BROKER_LEAVING, f"{broker.name} is leaving (pod {pods}).")
+    for broker in scene.surplus:
+        if broker.removed_by is not None and broker.deployment is None and broker.pod is not None:
+            # Its Deployment was deleted, by us: its pod is told to end the next moment.
+            return Hold(Reason.BROKER_LEAVING, f"{broker.name} is leaving (pod {broker.pod.name}).")
     return None
 
 
@@ -100,7 +109,7 @@ def why_others_do_not_answer(scene: Scene) -> Hold | None:
 
 def why_maintenance_is_on(scene: Scene) -> Hold | None:
     """In maintenance mode every push is spooled and no spool drains: a person set it, a person ends it."""
-    for broker in (scene.candidate, *scene.others):
+    for broker in (scene.candidate, *scene.others, *scene.surplus):
         if broker.page is not None and broker.page.maintenance:
             return Hold(
                 Reason.MAINTENANCE, f"maintenance mode is on at {broker.name}; no spool drains until it is off."
@@ -109,8 +118,12 @@ def why_maintenance_is_on(scene: Scene) -> Hold | None:
 
 
 def why_others_hold_a_spool(scene: Scene) -> Hold | None:
-    """A message in a spool has one copy; while one broker holds some, no other one is stopped."""
-    for broker in scene.others:
+    """A message in a spool has one copy; while one broker holds some, no other one is stopped.
+
+    One that is being taken away and cannot drain waits for a person, and the rest does not wait with it.
+    """
+    leaving = tuple(b for b in scene.surplus if b.running and not drain_is_stuck(b, scene))
+    for broker in (*scene.others, *leaving):
         unknown = _unknown_spool(broker, scene.observed)
         if unknown is not None:
             return unknown
@@ -144,13 +157,19 @@ def why_own_spool_is_not_empty(scene: Scene) -> Hold | None:
         return unknown
     if broker.spool.empty:
         return None
-    progress_at = broker.replay.progress_at if broker.replay is not None else scene.observed.now
-    deadline_seconds = duration_seconds(scene.spec.rollout.spool_deadline)
-    stuck = (scene.observed.now - progress_at).total_seconds() > deadline_seconds
+    stuck, deadline_seconds = drain_is_stuck(broker, scene), duration_seconds(scene.spec.rollout.spool_deadline)
     words = f"{broker.name} drains its spool first: {broker.spool.files} files, {broker.spool.bytes} bytes"
     if stuck:
         words += f"; no file went away for longer than spoolDeadline, {deadline_seconds} s"
     return Hold(Reason.SPOOL_STUCK if stuck else Reason.SPOOL_DRAINING, words + ".", stalled=stuck)
+
+
+def drain_is_stuck(broker: Broker, scene: Scene) -> bool:
+    """No file went away for longer than spoolDeadline."""
+    if broker.spool is None or broker.spool.empty:
+        return False
+    waited = scene.observed.now - standing_since(broker, scene.observed)
+    return waited.total_seconds() > duration_seconds(scene.spec.rollout.spool_deadline)
 
 
 def why_mesh_is_incomplete(scene: Scene) -> Hold | None:
@@ -159,7 +178,7 @@ def why_mesh_is_incomplete(scene: Scene) -> Hold | None:
     Only for a while after the last one became Ready: brokers with the old and the new secret never hear each other,
     and a rollout of the secret must not wait for that.
     """
-    members = tuple(b for b in (scene.candidate, *scene.others) if b.index < scene.spec.replicas)
+    members = (scene.candidate, *scene.others)
     if len(members) > MESH_KNOWN_BROKERS:
         return None  # brokers from before do not know those that came later until they are restarted themselves
     young = not all(broker.ready_for(MESH_SECONDS, scene.observed.now) for broker in members)

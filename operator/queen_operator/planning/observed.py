@@ -32,6 +32,8 @@ class Spool:
     broken_records: int
     free_bytes: int
     total_bytes: int
+    # Since when every answer has said that nothing waits and nothing is quarantined; None: this one does not say so.
+    empty_since: datetime | None = None
 
     @property
     def empty(self) -> bool:
@@ -131,6 +133,8 @@ class Observed:
     foreign: Mapping[tuple[str, str], str] = field(default_factory=dict)
     # (kind, name) of children that the API server refused lately, with its words; tried again after a while.
     refused: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    # The same for those whose time for another try has come: the last words until it was taken.
+    refused_before: Mapping[tuple[str, str], str] = field(default_factory=dict)
     # What the spec may do and should not: told with a Ready cluster, never in the way of anything.
     warnings: tuple[str, ...] = ()
     # Pods whose stuck drain was set going lately: not again at once.

@@ -11,7 +11,7 @@ from queen_operator.api.spec import OnFrozen
 from queen_operator.planning.actions import Action, FreeFromBackoff, SwitchMaintenance
 from queen_operator.planning.observed import DatabaseState, JsonObject, Observed
 from queen_operator.planning.reasons import EventReason
-from queen_operator.planning.views import Broker, Pod, parse_time
+from queen_operator.planning.views import Broker, Pod, parse_time, standing_since
 from queen_operator.planning.wanted import Wanted
 
 # One look that gets no answer may be a slow moment; by the second one, clients wait.
@@ -109,18 +109,18 @@ def _set_drain_going(observed: Observed, brokers: tuple[Broker, ...]) -> SwitchM
         return None
     for broker in brokers:
         pod = broker.pod
-        if pod is not None and pod.uid not in observed.nudged and _stands_still(broker, observed.now):
+        if pod is not None and pod.uid not in observed.nudged and _stands_still(broker, observed):
             message = f"{broker.name}: no spool file went away for a minute; its drain is set going again."
             return SwitchMaintenance(False, _targets([pod]), EventReason.DRAIN_STARTED, message)
     return None
 
 
-def _stands_still(broker: Broker, now: datetime) -> bool:
+def _stands_still(broker: Broker, observed: Observed) -> bool:
     page, spool, replay = broker.page, broker.spool, broker.replay
     if not broker.running or page is None or page.maintenance is not False or spool is None or replay is None:
         return False
     limit = max(STUCK_AFTER_SECONDS, STUCK_AFTER_STEPS * replay.last_step_seconds)
-    return not spool.empty and (now - replay.progress_at).total_seconds() > limit
+    return not spool.empty and (observed.now - standing_since(broker, observed)).total_seconds() > limit
 
 
 def _free_from_backoff(observed: Observed, brokers: tuple[Broker, ...]) -> FreeFromBackoff | None:

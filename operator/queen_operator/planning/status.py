@@ -13,15 +13,25 @@ from queen_operator.api.status import (
     Phase,
     PlanStatus,
     QueenClusterStatus,
+    RetainedClaim,
     SpoolingStatus,
     SpoolStatus,
 )
 from queen_operator.planning import conditions
-from queen_operator.planning.actions import Action, Rest, RestartBroker, SwitchMaintenance, Wait
+from queen_operator.planning.actions import (
+    Action,
+    ReplacePod,
+    Rest,
+    RestartBroker,
+    SwitchMaintenance,
+    Wait,
+)
 from queen_operator.planning.findings import Findings
 from queen_operator.planning.observed import DatabaseState, JsonObject, Observed
 from queen_operator.planning.reasons import Reason
+from queen_operator.planning.reports import Held
 from queen_operator.planning.rescue import spooling, still_spooling
+from queen_operator.planning.trouble import database_down
 from queen_operator.planning.views import Broker
 
 Truth = Literal["True", "False", "Unknown"]
@@ -75,10 +85,11 @@ def make_status(findings: Findings) -> dict[str, Any]:
         message=verdict[2],
         replicas=sum(broker.deployment is not None for broker in findings.brokers),
         ready_replicas=findings.ready_count,
-        ready=f"{findings.ready_count}/{findings.wanted.replicas}",
+        ready=f"{findings.ready_count}/{findings.staying}",
         selector=f"{names.CLUSTER_LABEL}={name},app.kubernetes.io/component=broker",
         version=_version(findings),
-        brokers=tuple(_broker(broker, findings) for broker in findings.brokers),
+        brokers=tuple(_broker(broker, findings) for broker in (*findings.members, *findings.surplus)),
+        retained_claims=tuple(_retained(name, held) for name, held in findings.retained) or None,
         database=_database(findings),
         spooling=_spooling(findings),
         plan=_plan(findings.action),
@@ -124,16 +135,20 @@ def _phase(findings: Findings, problem: tuple[Reason, str, bool] | None) -> Phas
     if problem is None:
         if findings.late:
             return Phase.ROLLING
-        return Phase.READY if findings.ready_count == findings.wanted.replicas else Phase.PENDING
+        return Phase.READY if findings.ready_count == findings.staying else Phase.PENDING
     reason, _, needs_person = problem
     if needs_person:
         return Phase.BLOCKED
-    if reason is Reason.DATABASE_AWAY:
+    if reason is Reason.DATABASE_AWAY or (reason is Reason.SPOOL_FULL and database_down(findings.database)):
         return Phase.DEGRADED
-    if findings.late or isinstance(findings.action, RestartBroker):
+    if findings.deleted:
+        return Phase.DELETING
+    if findings.late or isinstance(findings.action, RestartBroker | ReplacePod):
         return Phase.ROLLING
     if reason is Reason.REPLAYING:
         return Phase.RECOVERING
+    if findings.removal is not None and not findings.troubles.keys() & {b.index for b in findings.members}:
+        return Phase.SCALING_DOWN
     return Phase.PENDING if findings.young else Phase.RECOVERING
 
 
@@ -167,11 +182,24 @@ def _pod_version(broker: Broker) -> str | None:
 
 
 def _broker(broker: Broker, findings: Findings) -> BrokerStatus:
+    if broker.index >= findings.staying:
+        return _leaving_broker(broker, findings)
     trouble = findings.troubles.get(broker.index)
     waiting = trouble.message if trouble is not None else None
     if waiting is None and any(item.broker.index == broker.index for item in findings.late):
         causes = next(item.causes for item in findings.late if item.broker.index == broker.index)
         waiting = "Waits to be restarted: " + ", ".join(cause.sentence for cause in causes) + "."
+    return _as_it_is(broker, waiting)
+
+
+def _leaving_broker(broker: Broker, findings: Findings) -> BrokerStatus:
+    """One that is being taken away, with why it is still there when the step that is due concerns it."""
+    step = findings.removal
+    concerns = isinstance(step, Wait) and step.broker in (None, broker.index)
+    return _as_it_is(broker, getattr(step, "message", "") if concerns else "Is to be taken away.")
+
+
+def _as_it_is(broker: Broker, waiting: str | None) -> BrokerStatus:
     container = broker.pod.broker if broker.pod is not None else None
     return BrokerStatus(
         name=broker.name,
@@ -181,6 +209,19 @@ def _broker(broker: Broker, findings: Findings) -> BrokerStatus:
         restarts=container.restarts if container is not None else 0,
         spool=_spool(broker) if broker.deployment is not None else None,
         waiting_for=waiting,
+    )
+
+
+def _retained(name: str, held: Held | None) -> RetainedClaim:
+    if held is None:
+        return RetainedClaim(name=name, known=False)
+    return RetainedClaim(
+        name=name,
+        known=True,
+        files=held.files,
+        bytes=held.bytes,
+        events=held.events,
+        quarantined_files=held.quarantined_files,
     )
 
 

@@ -88,6 +88,7 @@ class Pod:
     broker: Container | None
     config: str | None
     in_push_service: bool
+    cordoned: bool  # taken out of both client Services for good
     closed_since: datetime | None
 
     @property
@@ -122,6 +123,7 @@ def read_pod(item: JsonObject) -> Pod:
         broker=_container(status.get("containerStatuses") or (), "broker"),
         config=annotations(item).get(names.CONFIG_ANNOTATION),
         in_push_service=labels(item).get(names.PUSH_LABEL) == "true",
+        cordoned=labels(item).get(names.SERVE_LABEL) != "true",
         closed_since=parse_time(annotations(item).get(LEAVING_ANNOTATION)),
     )
 
@@ -191,10 +193,31 @@ class Broker:
         """Somebody deleted its claim, which only its running pod keeps: with the pod the volume goes."""
         return self.claim is not None and "deletionTimestamp" in self.claim["metadata"]
 
+    @property
+    def removed_by(self) -> str | None:
+        """UID of the QueenCluster that takes this broker away for good, as its claim says."""
+        return annotations(self.claim).get(names.REMOVING_ANNOTATION) if self.claim is not None else None
+
+    @property
+    def exists(self) -> bool:
+        """Something of it runs, ends, or may be made again by Kubernetes."""
+        return self.deployment is not None or self.pod is not None or bool(self.leaving)
+
     def ready_for(self, seconds: float, now: datetime) -> bool:
         """Tell whether it has been Ready at least this long."""
         since = self.pod.ready_since if self.ready and self.pod is not None else None
         return since is not None and (now - since).total_seconds() >= seconds
+
+
+def standing_since(broker: Broker, observed: Observed) -> datetime:
+    """Since when this broker's spool could drain and no file of it went away; now, while nothing is known of that.
+
+    Without PostgreSQL nothing drains: its return is where the waiting begins.
+    """
+    if broker.replay is None:
+        return observed.now
+    back_since = observed.database.state_since if observed.database is not None else None
+    return max(broker.replay.progress_at, back_since or broker.replay.progress_at)
 
 
 def read_brokers(observed: Observed, cluster: str, wanted: int) -> tuple[Broker, ...]:
@@ -209,7 +232,19 @@ def read_brokers(observed: Observed, cluster: str, wanted: int) -> tuple[Broker,
         text = labels(item).get(names.BROKER_LABEL, "")
         if text.isdigit():
             indexes.add(int(text))
+    claims = claims_of(observed, cluster)
+    indexes |= {index for index, claim in claims if names.REMOVING_ANNOTATION in annotations(claim)}
     return tuple(_broker(observed, cluster, index, by_index.get(index, [])) for index in sorted(indexes))
+
+
+def claims_of(observed: Observed, cluster: str) -> list[tuple[int, JsonObject]]:
+    """Return every spool claim of the cluster with its index, whether or not a broker of that index is wanted."""
+    found = []
+    for name, item in sorted(observed.claims.items()):
+        text = labels(item).get(names.BROKER_LABEL, "")
+        if text.isdigit() and name == names.claim_name(cluster, int(text)):
+            found.append((int(text), item))
+    return found
 
 
 def _broker(observed: Observed, cluster: str, index: int, pods: list[Pod]) -> Broker:

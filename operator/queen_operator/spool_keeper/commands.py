@@ -8,15 +8,20 @@ from queen_operator.spool_keeper.log import log
 
 USAGE = (
     "usage: main.py hold --spool-dir DIR [--port 9632] [--termination-log FILE]\n"
-    "       main.py report --spool-dir DIR\n"
+    "       main.py report --spool-dir DIR [--termination-log FILE]\n"
     "       main.py requeue --spool-dir DIR"
 )
 OPTIONS = {
     "hold": ("--spool-dir", "--port", "--termination-log"),
-    "report": ("--spool-dir",),
+    "report": ("--spool-dir", "--termination-log"),
     "requeue": ("--spool-dir",),
 }
-DEFAULTS = {"--port": "9632", "--termination-log": "/dev/termination-log"}
+DEFAULTS = {
+    "hold": {"--port": "9632", "--termination-log": "/dev/termination-log"},
+    # None: asked by hand beside a running keeper, it must not write into that keeper's last word.
+    "report": {"--termination-log": ""},
+    "requeue": {},
+}
 
 EXIT_USAGE = 2
 
@@ -46,7 +51,7 @@ def read_arguments(arguments: list[str]) -> tuple[str, dict[str, str]]:
     directory = values.get("--spool-dir", "")
     if not directory.startswith("/"):
         raise BadArgumentsError(f"--spool-dir must be an absolute path, got {directory!r}")
-    return command, DEFAULTS | values
+    return command, DEFAULTS[command] | values
 
 
 def read_port(text: str) -> int:
@@ -60,7 +65,7 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; 2 for a command line that makes no sense."""
     try:
         command, options = read_arguments(arguments)
-        port = read_port(options["--port"])
+        port = read_port(options["--port"]) if command == "hold" else 0
     except BadArgumentsError as error:
         log(f"{error}\n{USAGE}")
         return EXIT_USAGE
@@ -73,6 +78,10 @@ def run(arguments: list[str]) -> int:
         from queen_operator.spool_keeper.report import report
 
         text, code = report(directory)
+        if options["--termination-log"]:
+            from queen_operator.spool_keeper.last_word import leave_last_word
+
+            leave_last_word(text, options["--termination-log"])
     else:
         from queen_operator.spool_keeper.requeue import requeue
 

@@ -74,13 +74,9 @@ def _reap(child: HttpChild) -> None:
 
 def _leave_last_word(directory: str, held: bool, termination_log: str) -> None:
     """Write what is in the spool as the container's termination message, if there is a place for it."""
+    from queen_operator.spool_keeper.last_word import leave_last_word
     from queen_operator.spool_keeper.report import last_word
 
     text = last_word(directory, held)
     log(f"last word: {text}")
-    try:
-        fd = os.open(termination_log, os.O_WRONLY | os.O_APPEND)
-        os.write(fd, text.encode() + b"\n")
-        os.close(fd)
-    except OSError as error:
-        log(f"no termination message: {termination_log}: {error.strerror}")
+    leave_last_word(text, termination_log)

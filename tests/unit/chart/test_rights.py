@@ -82,13 +82,13 @@ def test_the_operator_cannot_raise_its_own_rights_or_enter_a_pod(values: dict[st
 
 
 @MODES
-def test_the_spec_of_a_cluster_is_only_read_by_the_operator(values: dict[str, Any]) -> None:
+def test_no_cluster_is_made_replaced_or_deleted_by_the_operator(values: dict[str, Any]) -> None:
     bound = {binding["roleRef"]["name"] for binding in bindings(values)}
     given = [helm.rules(role) for role in roles(values) if role["metadata"]["name"] in bound]
 
     verbs = [rule[key] for rule in given for key in rule if key == ("queenclusters.queen-operator.dev", "")]
     assert verbs
-    assert all(found == {"list", "watch"} for found in verbs)
+    assert all(found == {"list", "patch", "watch"} for found in verbs)
 
 
 @MODES

@@ -72,16 +72,6 @@ def test_a_pod_that_may_not_serve_is_in_neither_service(make_context: MakeContex
     assert not any(_selects(service, labels) for service in render.client_services(context))
 
 
-def test_a_pod_that_only_looks_at_a_volume_is_in_no_service_and_no_budget(make_context: MakeContext) -> None:
-    context = make_context()
-    budget = render.disruption_budget(context)
-    assert budget is not None
-    proof = names.broker_labels("orders", 0)
-    assert not budget["spec"]["selector"]["matchLabels"].items() <= proof.items()
-    for service in (*render.client_services(context), render.broker_service(context, 0)):
-        assert not _selects(service, proof)
-
-
 def test_a_neighbor_with_a_longer_name_is_never_selected(make_context: MakeContext) -> None:
     neighbor = {**_pod_labels(make_context(name="orders-0"), 0), names.PUSH_LABEL: "true"}
     context = make_context()
@@ -137,7 +127,10 @@ def test_a_claim_is_what_the_spec_says(make_context: MakeContext) -> None:
         "name": "orders-spool-4",
         "namespace": "shop",
         "labels": names.broker_labels("orders", 4),
-        "annotations": {names.DATABASE_ANNOTATION: "pg:5432/queen"},
+        "annotations": {
+            names.CLUSTER_UID_ANNOTATION: "5c0f2a60-0000-4000-8000-000000000001",
+            names.DATABASE_ANNOTATION: "pg:5432/queen",
+        },
     }
     assert claim["spec"] == {
         "accessModes": ["ReadWriteOnce"],
@@ -149,7 +142,11 @@ def test_a_claim_is_what_the_spec_says(make_context: MakeContext) -> None:
 def test_a_claim_of_the_default_class_names_none(make_context: MakeContext) -> None:
     claim = render.broker_claim(make_context(), 0)
     assert claim["spec"] == {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "5Gi"}}}
-    assert "annotations" not in claim["metadata"]
+
+
+def test_a_claim_for_a_database_that_is_not_known_says_none(make_context: MakeContext) -> None:
+    annotations = render.broker_claim(make_context(), 0)["metadata"]["annotations"]
+    assert annotations == {names.CLUSTER_UID_ANNOTATION: "5c0f2a60-0000-4000-8000-000000000001"}
 
 
 def test_the_identity_of_a_database_is_where_it_is(make_context: MakeContext) -> None:

@@ -30,6 +30,7 @@ def _children(context: Context) -> list[dict[str, Any]]:
         render.broker_service(context, 0),
         render.broker_claim(context, 0, database=identity),
         render.broker_deployment(context, 0),
+        render.report_pod(context, 0, "c1a10000-0000-4000-8000-000000000002", owned=True),
     ]
 
 

@@ -65,20 +65,25 @@ class Scene:
     status: Json = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     deleting: bool = False
+    finalizers: list[str] = field(default_factory=list)
     now: datetime = NOW
     more: dict[str, Any] = field(default_factory=dict)
 
-    def observed(self) -> Observed:
+    def observed(self, *, copied: bool = True) -> Observed:
+        """What a round sees; not copied, it is only good until something of the scene is changed in place."""
+        copy = deepcopy if copied else _itself
         meta: Json = {"name": "orders", "namespace": "q", "uid": UID, "generation": 7, "annotations": self.annotations}
         if self.deleting:
             meta["deletionTimestamp"] = zulu(self.now)
+        if self.finalizers:
+            meta["finalizers"] = list(self.finalizers)
         return Observed(
             now=self.now,
             resource={"metadata": meta, "spec": self.spec, "status": self.status},
-            deployments=deepcopy(self.deployments),
-            pods=tuple(deepcopy(self.pods)),
-            claims=deepcopy(self.claims),
-            others=deepcopy(self.others),
+            deployments=copy(self.deployments),
+            pods=tuple(copy(self.pods)),
+            claims=copy(self.claims),
+            others=copy(self.others),
             references=self.references,
             spools=dict(self.spools),
             pages=dict(self.pages),
@@ -154,6 +159,10 @@ class Scene:
         self.pages[f"new-{index}"] = good_page(self.now)
 
 
+def _itself(value: Any) -> Any:
+    return value
+
+
 def set_condition(status: Json, kind: str, truth: str, since: datetime) -> None:
     kept = [item for item in status["conditions"] if item["type"] != kind]
     status["conditions"] = [*kept, {"type": kind, "status": truth, "lastTransitionTime": zulu(since)}]
@@ -196,7 +205,7 @@ def live_pod(manifest: Mapping[str, Any], index: int, *, uid: str) -> Json:
 
 
 def empty_spool(now: datetime) -> Spool:
-    return Spool(now, True, True, 0, 0, 0, None, 0, 0, 0, 900, 1000)
+    return Spool(now, True, True, 0, 0, 0, None, 0, 0, 0, 9 * 2**30, 10 * 2**30)
 
 
 def good_page(now: datetime) -> BrokerPage:

@@ -9,12 +9,13 @@ from queen_operator.planning.actions import (
     CloseToPushes,
     DeleteChild,
     GenerateMeshSecret,
+    MakeReportPods,
     OpenToPushes,
     Rest,
     RestartBroker,
 )
 from queen_operator.planning.reasons import EventReason
-from tests.unit.planning.scene import Scene, healthy_cluster
+from tests.unit.planning.scene import NOW, Scene, healthy_cluster
 
 
 def applied(scene: Scene) -> ApplyChildren:
@@ -176,11 +177,17 @@ def test_a_claim_that_was_deleted_under_a_running_broker_is_said_at_once() -> No
     assert "Keep the pod until its spool is empty" in status["message"]
 
 
-def test_brokers_that_keep_running_beyond_replicas_keep_their_budget() -> None:
+def test_brokers_that_still_run_beyond_replicas_keep_their_budget() -> None:
     scene = healthy_cluster()
     scene.change_spec(replicas=1)
 
-    assert scene.action() == Rest()
+    assert isinstance(scene.action(), CloseToPushes)
+
+    scene.deployments = {"orders-0": scene.deployments["orders-0"]}
+    scene.pods = [scene.pod(0)]
+    action = scene.action()
+    assert isinstance(action, DeleteChild)
+    assert action.kind == "PodDisruptionBudget"
 
 
 def test_a_claim_with_the_messages_of_another_database_is_not_mounted() -> None:
@@ -195,7 +202,20 @@ def test_a_claim_with_the_messages_of_another_database_is_not_mounted() -> None:
     assert "holds the spool of another database (old:5432/x)" in status["message"]
 
     scene.claims["orders-spool-1"]["metadata"]["annotations"] = {}
-    assert kinds_and_names(applied(scene)) == {("PersistentVolumeClaim", "orders-spool-1"), ("Deployment", "orders-1")}
+    assert kinds_and_names(applied(scene)) == {("PersistentVolumeClaim", "orders-spool-1")}
+
+
+def test_a_claim_from_before_is_looked_at_before_its_broker_is_made_and_our_own_is_not() -> None:
+    scene = healthy_cluster()
+    del scene.deployments["orders-1"]
+    scene.pods = [pod for pod in scene.pods if pod["metadata"]["uid"] != "pod-1"]
+    claim = scene.claims["orders-spool-1"]["metadata"]
+    assert kinds_and_names(applied(scene)) == {("Deployment", "orders-1")}
+
+    claim["annotations"] = {**claim["annotations"], names.CLUSTER_UID_ANNOTATION: "an-earlier-cluster"}
+    action = scene.action()
+    assert isinstance(action, MakeReportPods)
+    assert [pod["metadata"]["name"] for pod in action.manifests] == ["orders-proof-1"]
 
 
 def test_a_claim_follows_to_another_database_once_a_ready_broker_has_emptied_it() -> None:
@@ -311,11 +331,13 @@ def test_a_broker_that_does_not_listen_yet_takes_no_pushes() -> None:
     assert scene.action() == Rest()
 
 
-def test_more_brokers_than_wanted_keep_running_and_are_named() -> None:
+def test_a_broker_beyond_replicas_is_taken_away_and_named_while_it_runs() -> None:
     scene = healthy_cluster()
     scene.change_spec(replicas=2)
 
-    assert scene.action() == Rest()
+    assert scene.action() == CloseToPushes("orders-2-abc", "pod-2", leaving_since=NOW.isoformat(), cordon=True)
     condition = scene.condition("Ready")
     assert condition is not None
-    assert "orders-2 run beyond spec.replicas 2" in condition["message"]
+    assert (condition["status"], condition["reason"]) == ("False", "RemovingBroker")
+    assert "orders-2 is taken away" in condition["message"]
+    assert [broker["name"] for broker in scene.make_status()["brokers"]] == ["orders-0", "orders-1", "orders-2"]

@@ -1,5 +1,6 @@
 """Help for brokers while and after PostgreSQL is away, and the memory of it in the status."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -146,6 +147,17 @@ def test_a_drain_that_stands_still_is_set_going() -> None:
     assert isinstance(action, SwitchMaintenance)
     assert (action.enabled, [name for name, _ in action.pods]) == (False, ["orders-1-abc"])
     assert action.event is EventReason.DRAIN_STARTED
+
+
+def test_a_minute_without_postgresql_is_no_minute_in_which_a_drain_stood_still() -> None:
+    scene = stuck()
+    assert scene.database is not None
+    scene.database = replace(scene.database, state_since=NOW - timedelta(seconds=2))
+
+    assert scene.action() == Rest()
+
+    scene.database = replace(scene.database, state_since=NOW - timedelta(seconds=70))
+    assert isinstance(scene.action(), SwitchMaintenance)
 
 
 def test_a_drain_whose_files_take_long_is_given_ten_times_the_last_one() -> None:

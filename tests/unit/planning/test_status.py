@@ -120,7 +120,7 @@ def test_a_transition_time_moves_only_with_its_status() -> None:
     scene.status = scene.make_status()
     scene.now = NOW + timedelta(hours=1)
     for uid, spool in scene.spools.items():
-        scene.spools[uid] = type(spool)(scene.now, True, True, 0, 0, 0, None, 0, 0, 0, 900, 1000)
+        scene.spools[uid] = type(spool)(scene.now, True, True, 0, 0, 0, None, 0, 0, 0, 9 * 2**30, 10 * 2**30)
 
     assert scene.make_status() == scene.status
 

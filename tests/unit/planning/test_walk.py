@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
-from queen_operator.planning.actions import CloseToPushes, Rest, RestartBroker, Wait
+from queen_operator.planning.actions import Action, AnnotateClaim, CloseToPushes, DeleteChild, Rest, RestartBroker, Wait
 from queen_operator.planning.observed import DatabaseState
 from tests.unit.planning.scene import NOW, Scene, healthy_cluster
 
 PODS: Final = ("ready", "not ready", "starting", "crashing", "leaving", "none")
 SPOOLS: Final = ("empty", "files", "unknown")
 DATABASES: Final = (DatabaseState.REACHABLE, DatabaseState.REFUSED, DatabaseState.UNKNOWN)
-MODES: Final = ("ordinary", "paused", "deleting")
+MODES: Final = ("ordinary", "paused", "deleting", "fewer")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ def arrange(states: tuple[State, ...], database: DatabaseState, mode: str) -> Sc
     if mode == "paused":
         scene.change_spec(paused=True)
     scene.deleting = mode == "deleting"
+    if mode == "fewer" and len(states) > 1:
+        scene.change_spec(replicas=len(states) - 1)
     return scene
 
 
@@ -84,6 +86,8 @@ def stopped(scene: Scene) -> int | None:
     action = scene.action()
     if isinstance(action, RestartBroker):
         return action.index
+    if isinstance(action, AnnotateClaim | DeleteChild) and action.name.startswith("orders"):
+        return int(action.name.rsplit("-", 1)[1])
     if isinstance(action, CloseToPushes) and action.leaving_since is not None:
         return int(action.pod.split("-")[1])
     return None
@@ -95,15 +99,37 @@ def check(states: tuple[State, ...], database: DatabaseState, mode: str) -> None
     if index is None:
         _check_that_it_is_said(scene, states, mode)
         return
+    if mode == "fewer" and index == len(states) - 1 and len(states) > 1:
+        _check_removal(scene.action(), states, database)
+        return
     mine, others = states[index], [state for i, state in enumerate(states) if i != index]
 
-    assert mode == "ordinary", "nothing is stopped while paused or deleting"
+    assert mode in ("ordinary", "fewer"), "nothing is stopped while paused or deleting"
     assert mine.late, "only a broker that is out of date is restarted"
     assert database is not DatabaseState.REFUSED, "I5: no restart in an outage"
     if mine.running:
+        surplus = others.pop() if mode == "fewer" and len(states) > 1 else None
+        if surplus is not None:
+            assert surplus.pod != "leaving", "one that is taken away and still ends counts as away"
+            assert not surplus.running or surplus.spool == "empty", "what still drains is waited for"
         assert all(other.serves for other in others), "I1: never a second broker away"
         assert all(other.spool == "empty" for other in others), "I4 and I9: no other one holds a spool, or may"
         assert mine.spool == "empty", "its own spool drains first"
+
+
+def _check_removal(action: Action, states: tuple[State, ...], database: DatabaseState) -> None:
+    """The last one is surplus, and this round takes it out of the Services or begins to take it away for good."""
+    mine, others = states[-1], states[:-1]
+    assert database is not DatabaseState.REFUSED, "I5: no broker is taken away in an outage"
+    assert all(other.pod != "leaving" for other in others), "never a second broker away"
+    if mine.running:
+        assert all(other.serves for other in others), "I1: the others carry the cluster alone"
+        assert all(other.spool == "empty" for other in others), "I4 and I9: no other one holds a spool, or may"
+    elif isinstance(action, RestartBroker):
+        assert mine.late, "only what the user wrote since may cure it"
+    else:
+        assert mine.spool != "files", "one that cannot run and holds messages stays"
+        assert mine.pod in ("crashing", "starting", "none")
 
 
 def _check_that_it_is_said(scene: Scene, states: tuple[State, ...], mode: str) -> None:
@@ -114,7 +140,8 @@ def _check_that_it_is_said(scene: Scene, states: tuple[State, ...], mode: str) -
     ready = next(item for item in status["conditions"] if item["type"] == "Ready")
     assert scene.database is not None
     away = scene.database.state is DatabaseState.REFUSED
-    wrong = away or any(state.late or not state.serves for state in states)
+    fewer = mode == "fewer" and len(states) > 1
+    wrong = away or fewer or any(state.late or not state.serves for state in states)
 
     assert (ready["status"] == "False") == wrong
     assert ready["message"]
@@ -123,7 +150,7 @@ def _check_that_it_is_said(scene: Scene, states: tuple[State, ...], mode: str) -
         assert action.message
         assert 0 < action.again_seconds <= 60
     else:
-        assert isinstance(action, Rest) or mode == "ordinary"
+        assert isinstance(action, Rest) or mode in ("ordinary", "fewer")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -140,6 +167,13 @@ def test_two_brokers_in_every_pair_of_states_break_no_invariant(first: str, data
         check((one, other), database, "ordinary")
 
 
+@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("first", PODS)
+def test_a_member_and_a_surplus_broker_in_every_pair_of_states(first: str, database: DatabaseState) -> None:
+    for one, other in islice(product((state for state in BROKERS if state.pod == first), BROKERS), None, None, STRIDE):
+        check((one, other), database, "fewer")
+
+
 @pytest.mark.parametrize("third", THIRD)
 @pytest.mark.parametrize("first", PODS)
 def test_three_brokers_break_no_invariant(first: str, third: State) -> None:
@@ -147,6 +181,7 @@ def test_three_brokers_break_no_invariant(first: str, third: State) -> None:
     pairs = product((s for s in BROKERS if s.pod == first), (s for s in BROKERS if s.spool != "unknown"))
     for one, other in islice(pairs, None, None, STRIDE):
         check((one, other, third), DatabaseState.REACHABLE, "ordinary")
+        check((one, third, other), DatabaseState.REACHABLE, "fewer")
 
 
 def test_time_in_this_world_stands_still() -> None:

@@ -55,13 +55,52 @@ def test_report_counts_messages_it_may_not_read_as_unknown_and_not_as_none(spool
     assert (code, values["files"], values["events"]) == (3, 1, None)
 
 
-def test_report_beside_a_keeper_works_and_says_that_it_is_not_alone(spool: Path, start_keeper: StartKeeper) -> None:
+def test_report_beside_a_keeper_works_and_proves_nothing_empty_or_not(spool: Path, start_keeper: StartKeeper) -> None:
     keeper = start_keeper()
     keeper.wait_until_held()
     code, values = report(spool)
-    assert (code, values["held"]) == (0, False)
+    assert (code, values["held"], values["files"]) == (4, False, 0)
     assert values["error"] == f"another keeper holds the lock on {spool}"
+    add_file(spool, 1_700_000_000_000, records(2))
+    code, values = report(spool)
+    assert (code, values["held"], values["files"], values["events"]) == (4, False, 1, 2)
     assert keeper.ask("/held")[0] == 200
+
+
+def test_report_leaves_its_json_as_the_termination_message(spool: Path, tmp_path: Path) -> None:
+    add_file(spool, 1_700_000_000_000, records(3))
+    add_file(spool / "failed", 1_600_000_000_000, records(2))
+    (spool / "x.tmp").touch()
+    message = tmp_path / "termination-log"
+    message.touch()
+    done = run("report", "--spool-dir", str(spool), "--termination-log", str(message))
+    values = json.loads(message.read_text())
+    assert message.read_text() == done.stdout
+    assert done.returncode == 3
+    assert values.items() >= {"held": True, "files": 2, "events": 3, "unfinished_files": 1}.items()
+    assert values.items() >= {"quarantined_files": 1, "quarantined_events": 2, "error": None}.items()
+
+
+def test_report_makes_no_file_for_a_termination_message(spool: Path, tmp_path: Path) -> None:
+    message = tmp_path / "termination-log"
+    done = run("report", "--spool-dir", str(spool), "--termination-log", str(message))
+    assert done.returncode == 0
+    assert "no termination message" in done.stderr
+    assert not message.exists()
+    assert list(spool.iterdir()) == []
+
+
+def test_a_termination_message_is_never_cut_in_its_middle(spool: Path, tmp_path: Path) -> None:
+    directory = spool
+    for _ in range(3):
+        directory = directory / ("🐝" * 63)
+    message = tmp_path / "termination-log"
+    message.touch()
+    done = run("report", "--spool-dir", str(directory), "--termination-log", str(message))
+    text = message.read_text()
+    assert len(text) <= 4096
+    assert json.loads(text)["error"].startswith("cannot read /")
+    assert done.returncode == 4
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="a mount needs root")
