@@ -35,10 +35,6 @@ FROZEN_SECONDS = 60
 READ_ONLY_SECONDS = 10
 # A keeper is asked every 3 s at rest. The limit leaves room for a busy machine; the figure is what counts.
 QUARANTINE_TOLD_WITHIN_SECONDS = 10
-# A broker of 1.3.0 drops at replay the neighbors of a message that is stored already, and a freeze makes such messages:
-# what hung is stored at the thaw, and its repetition lies in the spool. tests/unit/broker/test_real_broker_replay.py
-# holds the fact; it is not the operator's to mend, and is counted here instead of being hidden.
-DROPPED_BY_THE_BROKER = "spooled messages were dropped by the broker at replay, as neighbors of repeated ones"
 # Many clients, each with a connection per push: those that hang must not keep the others from trying.
 CROWD = {"rate": 40, "producers": 120, "connections": "new", "push_timeout": 20, "retries": 3}
 
@@ -103,8 +99,7 @@ def test_a_minute_of_a_frozen_postgresql_is_over_when_it_is_over_and_the_operato
             "messages": report["messages"],
         },
     )
-    if report["messages"]["lost"]:
-        pytest.xfail(f"{report['messages']['lost']} {DROPPED_BY_THE_BROKER}")
+    assert report["messages"]["lost"] == 0
 
 
 def test_ten_seconds_of_a_read_only_postgresql_are_told_at_once_and_all_comes_back_by_requeue(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from queen_operator.api.spec import AuthSpec, PostgresSpec, QueenClusterSpec, SecretKey
+from queen_operator.api.spec import AuthSpec, OnFrozen, PostgresSpec, QueenClusterSpec, SecretKey
 from queen_operator.api.units import duration_ms
 from queen_operator.manifests.canonical import in_one_order, quantities, short_hash
 from queen_operator.manifests.context import Context
@@ -186,6 +186,7 @@ def _environment(spec: QueenClusterSpec) -> Words:
         "auth": _authentication(spec.auth),
         "encryption": _key(spec.encryption.key_secret) if spec.encryption else None,
         "mesh": _key(spec.mesh.secret),
+        "replaysSafely": True if spec.postgres.on_frozen is OnFrozen.SPOOL else None,
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from queen_operator.api import names
 from queen_operator.api.environment_rules import owner_advice
-from queen_operator.api.spec import AuthSpec, QueenClusterSpec
+from queen_operator.api.spec import AuthSpec, OnFrozen, QueenClusterSpec
 from queen_operator.api.units import duration_ms
 from queen_operator.manifests.context import Context
 from queen_operator.manifests.memory import cache_ceilings
@@ -21,6 +21,11 @@ EnvEntry = dict[str, Any]
 ADMISSION_POOL_RESERVE: Final = 8
 # Finer than the broker's 10,000: less to read into memory at once, and less to repeat after a kill in a replay.
 EVENTS_PER_FILE: Final = 1000
+# Messages that a broker replays in one statement, where repeated pushes are to be expected in its spool. The broker
+# takes no notice when PostgreSQL answers that one of them is stored already, and drops all of the statement: measured,
+# 907 of 3019 accepted messages lost with the broker's 100, none with 1.
+SAFE_REPLAY_BATCH: Final = 1
+REPLAY_BATCH: Final = "FILE_BUFFER_MAX_BATCH"
 # How long a message of another broker, or a replayed one, may stay unseen without a wake-up. The broker's is 30 s.
 RESEED_MS: Final = 5000
 # Brokers that peers are told of even when they do not exist: a name too many costs a DNS look-up, one too few costs
@@ -95,6 +100,9 @@ def _engine(spec: QueenClusterSpec) -> Iterator[EnvEntry]:
     yield _boolean("QUEEN_APPLY_SCHEMA", spec.broker.apply_schema)
     yield _text("FILE_BUFFER_DIR", names.SPOOL_DIRECTORY)
     yield _number("FILE_BUFFER_EVENTS_PER_FILE", EVENTS_PER_FILE)
+    if spec.postgres.on_frozen is OnFrozen.SPOOL:
+        # A push that hung on the frozen database is stored at the thaw, and its client has repeated it into a spool.
+        yield _number(REPLAY_BATCH, SAFE_REPLAY_BATCH)
     yield _number("QUEEN_HOTLIST_RESEED_MS", RESEED_MS)
     ceilings = cache_ceilings(spec.resources)
     if ceilings is not None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from queen_operator.api.spec import OnFrozen
+from queen_operator.manifests.environment import REPLAY_BATCH
 from queen_operator.planning.actions import Action, FreeFromBackoff, SwitchMaintenance
 from queen_operator.planning.observed import DatabaseState, JsonObject, Observed
 from queen_operator.planning.reasons import EventReason
@@ -78,12 +79,18 @@ def _spool_while_frozen(observed: Observed, wanted: Wanted, brokers: tuple[Broke
     if not wished or since is None or observed.now - since < FROZEN_FOR:
         return None
     # Told again every half minute while it lasts: the first time may not have reached a broker.
-    pods = [pod for pod in _listening(brokers) if pod.uid not in observed.nudged]
+    pods = [pod for pod in _listening(brokers) if pod.uid not in observed.nudged and _replays_safely(pod)]
     if not pods or not any(_feels_it(broker) for broker in brokers):
         return None
     listed = ", ".join(pod.name for pod in pods)
     message = f"PostgreSQL is frozen: maintenance mode is turned on at {listed}, so that pushes are spooled."
     return SwitchMaintenance(True, _targets(pods), EventReason.SPOOLING_STARTED, message)
+
+
+def _replays_safely(pod: Pod) -> bool:
+    """It was made with the setting that keeps repeated pushes in its spool from taking others with them."""
+    broker = next((c for c in pod.item["spec"]["containers"] if c["name"] == "broker"), {})
+    return any(entry["name"] == REPLAY_BATCH for entry in broker.get("env") or ())
 
 
 def _feels_it(broker: Broker) -> bool:

@@ -8,12 +8,11 @@ from queen_operator.planning.actions import CloseToPushes, FreeFromBackoff, Rest
 from queen_operator.planning.observed import DatabaseState, Replay
 from queen_operator.planning.reasons import EventReason, Reason
 from queen_operator.planning.status import zulu
-from tests.unit.planning.scene import NOW, Scene, healthy_cluster
+from tests.unit.planning.scene import MINIMAL, NOW, Scene, healthy_cluster
 
 
 def frozen(*, seconds: int = 10, **postgres: Any) -> Scene:
-    scene = healthy_cluster()
-    scene.change_spec(postgres=postgres or {"onFrozen": "Spool"})
+    scene = healthy_cluster(postgres={**MINIMAL["postgres"], **(postgres or {"onFrozen": "Spool"})})
     scene.database_is(DatabaseState.FROZEN, "no answer from pg:5432 within 3 s")
     since = zulu(NOW - timedelta(seconds=seconds))
     scene.status = {"phase": "Degraded", "database": {"state": "Frozen", "since": since}}
@@ -41,6 +40,16 @@ def test_every_broker_is_told_to_spool_when_the_user_wants_it() -> None:
     assert action.enabled
     assert [name for name, _ in action.pods] == ["orders-0-abc", "orders-1-abc", "orders-2-abc"]
     assert action.event is EventReason.SPOOLING_STARTED
+
+
+def test_a_broker_that_would_drop_the_neighbors_of_a_repeated_push_is_not_told_to_spool() -> None:
+    scene = frozen(onFrozen="Report")
+    scene.change_spec(postgres={"onFrozen": "Spool"})
+
+    action = scene.action()
+
+    assert isinstance(action, Wait), "the setting takes effect with a restart, and none is made in an outage"
+    assert action.reason is Reason.DATABASE_AWAY
 
 
 def test_one_look_without_an_answer_is_not_a_frozen_database() -> None:
@@ -71,7 +80,7 @@ def test_a_broker_is_told_again_while_it_lasts_since_the_first_time_may_not_have
 
 def test_an_operator_that_alone_has_no_way_to_postgresql_switches_nothing() -> None:
     scene = frozen()
-    scene.pods = healthy_cluster().pods
+    scene.pods = healthy_cluster(postgres=scene.spec["postgres"]).pods
     for index in range(3):
         scene.page(index, answering=True, maintenance=False)
 
