@@ -76,7 +76,9 @@ def _next_step(observed: Observed, wanted: Wanted, broker: Broker) -> Action | N
 
 def _take_up(observed: Observed, wanted: Wanted, broker: Broker, claim: JsonObject, report: Report) -> Action:
     name, uid = claim["metadata"]["name"], claim["metadata"]["uid"]
-    if report.claim_uid != uid or report.leaving:
+    if report.leaving:
+        return proof.put_away(report, f"The claim {name} is looked at again.")
+    if report.claim_uid != uid:
         return proof.put_away(report, f"It was made for another claim than the {name} of now.")
     if report.verdict is Verdict.LOOKING and observed.now - report.created < LOOK_FOR:
         words = f"The claim {name} was there before this cluster, and {report.pod} looks at what it holds:"

@@ -252,7 +252,8 @@ def paused(findings: Findings) -> Verdict:
     """True while spec.paused keeps the operator from acting."""
     if findings.wanted.context.spec.paused:
         generation = findings.observed.resource["metadata"].get("generation", 0)
-        return "True", Reason.PAUSED, f"spec.paused is set (generation {generation}): nothing is changed."
+        waits = " The cluster is deleted, and that waits too." if findings.deleted else ""
+        return "True", Reason.PAUSED, f"spec.paused is set (generation {generation}): nothing is changed.{waits}"
     return "False", Reason.NOT_PAUSED, "The operator acts."
 
 

@@ -78,7 +78,9 @@ def next_step(observed: Observed, wanted: Wanted, broker: Broker) -> Action:
         return DeleteChild("PersistentVolumeClaim", name, uid, words, EventReason.CLAIM_DELETED, version)
     if report is None:
         return _look_or_drain(observed, wanted, broker, claim)
-    if report.claim_uid != uid or report.leaving:
+    if report.leaving:
+        return put_away(report, f"The claim {name} is looked at again.")
+    if report.claim_uid != uid:
         return put_away(report, f"It was made for another claim than the {name} of now.")
     return _judge(observed, wanted, broker, claim, report)
 

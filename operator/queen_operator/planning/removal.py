@@ -21,6 +21,7 @@ from queen_operator.planning.guards import (
     Hold,
     Scene,
     drain_is_stuck,
+    why_claim_is_leaving,
     why_database_is_away,
     why_maintenance_is_on,
     why_not_restart,
@@ -125,7 +126,7 @@ def _next_step(removal: Removal, broker: Broker) -> Action:
     scene = scene_around(removal.observed, removal.wanted, removal.brokers, broker, removal.staying)
     hold = why_not_restart(scene, _guards(removal, broker))
     if hold is not None:
-        return _wait(Hold(hold.reason, hold.message), broker)
+        return _wait(hold, broker)
     return _drain(removal, scene) if broker.running else _give_up_running(removal, scene)
 
 
@@ -146,7 +147,8 @@ def _drain(removal: Removal, scene: Scene) -> Action:
     """Out of both Services, then empty; clients of a broker that was never cordoned would fill it again."""
     broker, now = scene.candidate, removal.observed.now
     pod = broker.pod
-    if pod is None or pod.in_push_service or not pod.cordoned or pod.closed_since is None:
+    # A time to come was written by another clock, and would keep the broker for as long.
+    if pod is None or pod.in_push_service or not pod.cordoned or pod.closed_since is None or pod.closed_since > now:
         assert pod is not None  # noqa: S101 - a running broker has a pod
         return CloseToPushes(pod.name, pod.uid, leaving_since=now.isoformat(), cordon=True)
     quiet_since = pod.closed_since + PUSHES_GONE_AFTER
@@ -194,6 +196,9 @@ def _give_up_running(removal: Removal, scene: Scene) -> Action:
     what = f"{spool.files} files ({spool.bytes} bytes) and {spool.quarantined_files} quarantined files" if spool else ""
     if spool is None and held is not None and not held.empty:
         what = held.sentence
+    going = why_claim_is_leaving(scene) if spool is None else None
+    if going is not None:
+        return _wait(going, broker)
     if not what or (spool is not None and spool.empty and not spool.quarantined_files):
         return _stop(removal, broker)
     cure = _cure(removal, broker)
@@ -208,6 +213,8 @@ def _give_up_running(removal: Removal, scene: Scene) -> Action:
 def _cure(removal: Removal, broker: Broker) -> RestartBroker | None:
     """A broker with messages that cannot drain as it was made gets what the user wrote since: a new password, say."""
     causes = _changes(removal, broker)
+    if broker.is_lost_with_its_pod:
+        return None
     if not causes or broker.deployment is None or ("Deployment", broker.name) in removal.observed.refused:
         return None
     manifest = render.broker_deployment(removal.wanted.context, broker.index)

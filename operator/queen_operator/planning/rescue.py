@@ -143,6 +143,8 @@ def _free_from_backoff(observed: Observed, brokers: tuple[Broker, ...]) -> FreeF
         container = pod.broker if pod is not None else None
         if pod is None or container is None or container.reason != "CrashLoopBackOff" or container.ended is None:
             continue
+        if broker.is_lost_with_its_pod:
+            continue  # a claim that somebody deleted stays only as long as this pod: the wait costs no message
         if BOOT_WITHOUT_DATABASE in container.last_message and container.ended <= since:
             message = f"{broker.name}: PostgreSQL is back; the pod {pod.name} is replaced instead of waiting it out."
             return FreeFromBackoff(pod.name, pod.uid, message)

@@ -140,7 +140,7 @@ def _cure(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late:
     """Give the first, which does not run, its new template; unguarded unless PostgreSQL is away."""
     first = late[0]
     going = why_claim_is_leaving(_scene(observed, wanted, brokers, first.broker))
-    if going is not None and (first.broker.spool is None or not first.broker.spool.empty):
+    if going is not None and first.broker.is_lost_with_its_pod:
         return _wait(going, first.broker)
     if first.broker.boots_unasked:
         words = f"{first.broker.name} boots and its spool keeper has not been asked; it may be replaying."
@@ -233,7 +233,7 @@ def _stop_gently(observed: Observed, wanted: Wanted, chosen: OutOfDate) -> Actio
     """Out of the push Service first; the Deployment changes once new connections have stopped."""
     pod = chosen.broker.pod
     if pod is not None and pod.broker_started:
-        if pod.closed_since is None or pod.in_push_service:
+        if pod.closed_since is None or pod.closed_since > observed.now or pod.in_push_service:
             return CloseToPushes(pod.name, pod.uid, leaving_since=observed.now.isoformat())
         if observed.now - pod.closed_since < PUSHES_GONE_AFTER:
             return Wait(

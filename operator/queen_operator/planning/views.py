@@ -194,6 +194,12 @@ class Broker:
         return self.claim is not None and "deletionTimestamp" in self.claim["metadata"]
 
     @property
+    def is_lost_with_its_pod(self) -> bool:
+        """Its claim goes with its pod, and nobody knows that nothing is on the volume, quarantine included."""
+        spool = self.spool
+        return self.claim_is_leaving and (spool is None or not spool.empty or spool.quarantined_files > 0)
+
+    @property
     def removed_by(self) -> str | None:
         """UID of the QueenCluster that takes this broker away for good, as its claim says."""
         return annotations(self.claim).get(names.REMOVING_ANNOTATION) if self.claim is not None else None

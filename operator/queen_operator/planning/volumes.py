@@ -16,6 +16,7 @@ from queen_operator.api.spec import SpoolSpec
 from queen_operator.api.units import quantity
 from queen_operator.manifests.config import RestartCause
 from queen_operator.planning.actions import ApplyChildren
+from queen_operator.planning.adoption import is_taken_up
 from queen_operator.planning.claims import exactly, kept_claim
 from queen_operator.planning.guards import FRESH
 from queen_operator.planning.observed import BrokerPage, JsonObject, Observed, Spool
@@ -68,7 +69,9 @@ def wanted_growth(observed: Observed, wanted: Wanted, broker: Broker) -> Growth 
     claim = broker.claim
     if claim is None or broker.index >= wanted.replicas or broker.claim_is_leaving or not _bound(claim):
         return None
-    if ("PersistentVolumeClaim", claim["metadata"]["name"]) in observed.refused:
+    if ("PersistentVolumeClaim", claim["metadata"]["name"]) in observed.refused or _is_to_be_taken_up(
+        observed, wanted, broker
+    ):
         return None
     spool, asked = wanted.context.spec.spool, _asked(claim)
     if quantity(spool.size) > quantity(asked):
@@ -79,6 +82,11 @@ def wanted_growth(observed: Observed, wanted: Wanted, broker: Broker) -> Growth 
         return None
     words = f"{broker.name}: its claim grows from {asked} to {size}, since {_room(broker.spool)} is left."
     return Growth(broker, claim, size, words)
+
+
+def _is_to_be_taken_up(observed: Observed, wanted: Wanted, broker: Broker) -> bool:
+    """A growth that is refused again and again would keep the marks from being written that its broker waits for."""
+    return broker.removed_by is not None or not (broker.exists or is_taken_up(observed, wanted, broker))
 
 
 def why_not_yet(observed: Observed, broker: Broker) -> str | None:
@@ -121,8 +129,8 @@ def _writes_failed(page: BrokerPage | None, spool: Spool | None) -> bool:
 
 
 def is_full(spool: Spool) -> bool:
-    """So little space is left that a write may fail at any time."""
-    return spool.free_bytes < max(FULL_BELOW_BYTES, spool.total_bytes * FULL_BELOW_SHARE)
+    """So little space is left that a write may fail at any time; never of a volume that does not tell its size."""
+    return spool.total_bytes > 0 and spool.free_bytes < max(FULL_BELOW_BYTES, spool.total_bytes * FULL_BELOW_SHARE)
 
 
 def restart_causes(observed: Observed, broker: Broker) -> tuple[RestartCause, ...]:
