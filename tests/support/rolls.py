@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +26,7 @@ _HELD_SECONDS = 300  # a minReadySeconds that no broker of a test reaches
 _BUSY = {"rate": 25, "producers": 6, "connections": "half", "consumers": 2}
 # A message each 20 s for twelve consumers: most of their polls wait the full time, at every broker.
 _QUIET = {"rate": 0.05, "producers": 1, "connections": "new", "retries": 20, "consumers": 12}
+_LATE_ANSWERS = ("PostgreSQL is away", "PostgreSQL does not answer", "has not answered lately")
 _NEAR_SECONDS = 10  # before a pod is deleted its broker leaves the push Service; a client may notice late
 
 
@@ -113,6 +114,27 @@ def roll(cluster: Cluster, sampler: Sampler, change: Callable[[], object]) -> Ro
     wait_until("the rollout to end", is_over, ROLL_SECONDS)
     reader.close()
     return Roll(began, time.time() - began, waited_for, plans)
+
+
+def held_seconds(rolled: Roll, history: History) -> float:
+    """Seconds between restarts in which a guard waited for late answers: what a starved machine costs, not the roll.
+
+    Such a time between two restarts counts wholly, but for minReadySeconds: a broker that was closed to pushes before
+    the answers were late is opened again meanwhile, and closed once more afterwards.
+    """
+    held, free_since = 0.0, 0.0
+    for start, end in sorted(times for away in history.away.values() for times in away):
+        if _waited_for_answers(rolled.plans, free_since, start - rolled.began):
+            held += start - rolled.began - free_since - (MIN_READY_SECONDS if free_since else 0)
+        free_since = end - rolled.began
+    return max(0.0, held)
+
+
+def _waited_for_answers(plans: Sequence[tuple[float, str]], start: float, end: float) -> bool:
+    """Whether a plan that was told in this time, or still held at its beginning, waited for a late answer."""
+    ends = [second for second, _ in plans[1:]] + [float("inf")]
+    told = [plan for (begins, plan), until in zip(plans, ends, strict=True) if begins < end and until > start]
+    return any(words in plan for plan in told for words in _LATE_ANSWERS)
 
 
 def restarted_events(cluster: Cluster) -> list[str]:

@@ -16,20 +16,27 @@ Away = tuple[float, float]  # from when to when; seconds of the wall clock
 
 
 class History:
-    """What a series of looks has shown. A broker is away unless a pod of it is Ready and not being deleted."""
+    """What a series of looks has shown. A broker is away unless a pod of it is Ready and not being deleted.
+
+    It is stopped when it is away for another cause than its own readiness: none of its pods that stay was ever Ready.
+    """
 
     def __init__(self, brokers: int) -> None:
-        self.most_away = 0
+        self.most_away = self.most_stopped = 0
         self.most_away_who: tuple[str, ...] = ()
         self.away: dict[str, list[Away]] = {str(index): [] for index in range(brokers)}
         self.uids: dict[str, list[str]] = {str(index): [] for index in range(brokers)}  # in the order of appearance
         self.moments: list[float] = []
         self._away_since: dict[str, float] = {}
+        self._was_ready: set[str] = set()
 
     def take(self, pods: Sequence[Mapping[str, Any]], now: float) -> None:
         """Add one look: all broker pods of the cluster at a moment of the wall clock."""
         self.moments.append(now)
         serving = {_broker(pod) for pod in pods if _serves(pod)}
+        self._was_ready |= {pod["metadata"]["uid"] for pod in pods if _serves(pod)}
+        up = {_broker(pod) for pod in pods if _stays(pod) and pod["metadata"]["uid"] in self._was_ready}
+        self.most_stopped = max(self.most_stopped, len(self.away.keys() - up))
         for pod in pods:
             seen = self.uids.setdefault(_broker(pod), [])
             if pod["metadata"]["uid"] not in seen:
@@ -68,9 +75,13 @@ class History:
         """For the figures."""
         return {
             "most_away": self.most_away,
+            "most_stopped": self.most_stopped,
             "samples": len(self.moments),
             "longest_gap_seconds": round(self.longest_gap_seconds(), 2),
-            "away_seconds": {broker: [round(b - a, 1) for a, b in times] for broker, times in self.away.items()},
+            "away_from_to_seconds": {
+                broker: [[round(moment - self.moments[0], 1) for moment in time] for time in times]
+                for broker, times in self.away.items()
+            },
         }
 
 
@@ -103,6 +114,10 @@ class Sampler:
     @property
     def most_away(self) -> int:
         return self.history.most_away
+
+    @property
+    def most_stopped(self) -> int:
+        return self.history.most_stopped
 
     @property
     def away(self) -> dict[str, list[Away]]:
@@ -151,5 +166,8 @@ def _broker(pod: Mapping[str, Any]) -> str:
 
 def _serves(pod: Mapping[str, Any]) -> bool:
     conditions = pod["status"].get("conditions", [])
-    ready = any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
-    return ready and "deletionTimestamp" not in pod["metadata"]
+    return _stays(pod) and any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def _stays(pod: Mapping[str, Any]) -> bool:
+    return "deletionTimestamp" not in pod["metadata"]

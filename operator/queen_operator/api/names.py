@@ -41,7 +41,7 @@ DATABASE_ANNOTATION: Final = f"{GROUP}/database"
 CLUSTER_UID_ANNOTATION: Final = f"{GROUP}/cluster-uid"
 # On claims: the UID of the QueenCluster that takes this broker away.
 REMOVING_ANNOTATION: Final = f"{GROUP}/removing"
-# On claims: what a report found in the spool (JSON: files, bytes, events, quarantinedFiles, at).
+# On claims: what a report found in the spool (JSON: files, bytes, events, quarantinedFiles).
 HELD_ANNOTATION: Final = f"{GROUP}/held"
 # On claims: the size in bytes that the file system had when the claim last grew.
 GROWN_FROM_ANNOTATION: Final = f"{GROUP}/grown-from"

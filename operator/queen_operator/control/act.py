@@ -124,7 +124,7 @@ async def _act_on_claims(
                 await _tell(hands, memory, event, message)
             return done
         case SetFinalizer():
-            return await set_finalizer(hands.api, memory, cluster, action)
+            return await set_finalizer(hands.api, memory, cluster, action, now)
 
 
 async def act_on_pods(

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from queen_operator.api import names
 from queen_operator.api.cluster import ParsedCluster
+from queen_operator.api.spec import OnDelete
 from queen_operator.cluster.client import Api, Conflict, NotFound, Refused
 from queen_operator.cluster.kinds import BY_NAME, CLAIM, POD, QUEEN_CLUSTER
 from queen_operator.cluster.store import Store
@@ -43,7 +44,8 @@ async def make_report_pods(
             store.put(POD, await api.create(POD, cluster.namespace, manifest))
             made = True
         except Conflict:
-            logger.info("%s/%s: pod %s exists already", cluster.namespace, cluster.name, name)
+            # One of ours shows in the next round; another one has the name, and is not to be asked for each second.
+            memory.refused["Pod", name] = Refusal("a pod of this name exists already", now + REFUSED_AGAIN_AFTER)
         except Refused as error:
             logger.warning("%s/%s: pod %s is refused: %s", cluster.namespace, cluster.name, name, error.message)
             memory.refused["Pod", name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
@@ -56,7 +58,7 @@ async def annotate_claim(
     """Write the marks on exactly this claim; False when it is gone, another one by now, or may not be written."""
     meta = {"uid": action.uid, "annotations": dict(action.annotations)}
     try:
-        store.put(CLAIM, await api.merge(CLAIM, cluster.namespace, action.name, {"metadata": meta}))
+        answer = await api.merge(CLAIM, cluster.namespace, action.name, {"metadata": meta})
     except NotFound:
         store.drop(CLAIM, cluster.namespace, action.name)
         return False
@@ -65,10 +67,17 @@ async def annotate_claim(
     except Refused as error:
         memory.refused[CLAIM.name, action.name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
         return False
+    store.put(CLAIM, answer)
+    written = answer["metadata"].get("annotations") or {}
+    if any(written.get(key) != value for key, value in action.annotations.items()):
+        # Somebody takes it off as it is written: without this note it would be written each second.
+        words = "its annotations are not kept as they are written"
+        memory.refused[CLAIM.name, action.name] = Refusal(words, now + REFUSED_AGAIN_AFTER)
+        return False
     return True
 
 
-async def set_finalizer(api: Api, memory: Memory, cluster: ParsedCluster, action: SetFinalizer) -> bool:
+async def set_finalizer(api: Api, memory: Memory, cluster: ParsedCluster, action: SetFinalizer, now: datetime) -> bool:
     """Put our finalizer on the resource or take it off, beside whatever others have there.
 
     A Conflict, since the resource is not any more what this round looked at, leaves it to the next round.
@@ -83,8 +92,12 @@ async def set_finalizer(api: Api, memory: Memory, cluster: ParsedCluster, action
         answer = await api.merge(QUEEN_CLUSTER, cluster.namespace, cluster.name, body)
     except (Conflict, NotFound):
         return False
+    except Refused as error:
+        memory.refused[names.KIND, cluster.name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        return False
     if cluster.deleting and not action.present:
-        outcome = "unproved" if action.unproved else "drained"
+        kept = cluster.spec.spool.on_delete is OnDelete.RETAIN
+        outcome = "kept" if kept else "unproved" if action.unproved else "drained"
         metrics.RELEASED.labels(outcome).inc()
         level = logging.WARNING if action.unproved else logging.INFO
         logger.log(level, "%s/%s: the finalizer is taken off: %s", cluster.namespace, cluster.name, action.message)

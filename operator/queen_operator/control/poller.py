@@ -109,7 +109,9 @@ class Poller:
         seen = self._memory.database
         if seen is None:
             return True
-        well = seen.state is DatabaseState.REACHABLE and all(self._is_well(pod) for pod in pods)
+        well = seen.state is DatabaseState.REACHABLE and all(
+            self._is_well(pod) for pod in pods if pod.broker is not None
+        )
         well = well and not self._memory.busy
         return now - seen.asked_at >= (DATABASE_REST if well else DATABASE_BUSY)
 

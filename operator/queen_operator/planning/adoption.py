@@ -62,8 +62,13 @@ def _next_step(observed: Observed, wanted: Wanted, broker: Broker) -> Action | N
         words = f"{broker.name} is wanted again: its claim {name} stays, with what it holds."
         return AnnotateClaim(name, uid, {names.REMOVING_ANNOTATION: None}, EventReason.BROKER_TAKEN_BACK, words)
     ours = annotations(claim).get(names.CLUSTER_UID_ANNOTATION) == wanted.context.uid
+    if (broker.exists or ours) and report is not None:
+        return proof.put_away(report, f"{broker.name} is wanted.")
+    if _is_drained(broker) and names.HELD_ANNOTATION in annotations(claim):
+        # What was found once is not so any more, and would be believed when nobody can be asked.
+        return AnnotateClaim(name, uid, {names.HELD_ANNOTATION: None})
     if broker.exists or ours:
-        return proof.put_away(report, f"{broker.name} is wanted.") if report is not None else None
+        return None
     if not _is_unseen(observed, wanted, broker):
         return None
     if proof.never_bound(claim):
@@ -72,6 +77,11 @@ def _next_step(observed: Observed, wanted: Wanted, broker: Broker) -> Action | N
         return _take_up(observed, wanted, broker, claim, report)
     refusal = observed.refused.get(("Pod", names.report_pod_name(wanted.context.name, broker.index)))
     return _taken_up(wanted, broker, claim, None, f"no pod may look: {refusal}") if refusal is not None else None
+
+
+def _is_drained(broker: Broker) -> bool:
+    spool = broker.spool
+    return broker.ready and spool is not None and spool.empty and not spool.quarantined_files
 
 
 def _take_up(observed: Observed, wanted: Wanted, broker: Broker, claim: JsonObject, report: Report) -> Action:

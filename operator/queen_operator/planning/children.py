@@ -203,7 +203,7 @@ def _unwanted_budget(observed: Observed, wanted: Wanted) -> DeleteChild | None:
     """At one broker a budget could hold a node drain for ever."""
     live = observed.others.get(("PodDisruptionBudget", wanted.context.name))
     several = len(observed.deployments) > 1  # brokers beyond replicas keep running, and keep their protection
-    if wanted.disruption_budget is not None or several or live is None or not owned_by(live, wanted.context.uid):
+    if wanted.disruption_budget is not None or several or live is None or not _may_be_deleted(observed, wanted, live):
         return None
     name, uid = live["metadata"]["name"], live["metadata"]["uid"]
     return DeleteChild("PodDisruptionBudget", name, uid, "One broker has no disruption budget: it would hold drains.")
@@ -216,6 +216,13 @@ def _unwanted_service(observed: Observed, wanted: Wanted, brokers: tuple[Broker,
         index = labels(live).get(names.BROKER_LABEL, "")
         if kind != "Service" or not index.isdigit() or name != names.broker_name(wanted.context.name, int(index)):
             continue
-        if int(index) >= wanted.replicas and int(index) not in left and owned_by(live, wanted.context.uid):
+        if int(index) >= wanted.replicas and int(index) not in left and _may_be_deleted(observed, wanted, live):
             return DeleteChild(kind, name, live["metadata"]["uid"], f"{name} has no broker any more.")
     return None
+
+
+def _may_be_deleted(observed: Observed, wanted: Wanted, live: JsonObject) -> bool:
+    """Ours, not going already, and not refused lately: a delete that changes nothing would be sent for ever."""
+    key = (live["kind"], live["metadata"]["name"])
+    going = "deletionTimestamp" in live["metadata"] or key in observed.refused
+    return not going and owned_by(live, wanted.context.uid)

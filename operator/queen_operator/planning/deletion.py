@@ -5,8 +5,10 @@ Only then does the resource carry a finalizer, which is ours alone: nothing else
 
 from queen_operator.api import names
 from queen_operator.api.spool_spec import OnDelete
-from queen_operator.planning.actions import Action, Rest, SetFinalizer
+from queen_operator.planning.actions import Action, Rest, SetFinalizer, Wait
 from queen_operator.planning.observed import Observed
+from queen_operator.planning.proof import LOOK_AGAIN_SECONDS
+from queen_operator.planning.reasons import Reason
 from queen_operator.planning.removal import plan_removal
 from queen_operator.planning.rescue import plan_rescue
 from queen_operator.planning.views import read_brokers
@@ -18,11 +20,15 @@ def has_finalizer(observed: Observed) -> bool:
     return names.DRAIN_FINALIZER in (observed.resource["metadata"].get("finalizers") or ())
 
 
+def _refusal(observed: Observed, wanted: Wanted) -> str | None:
+    return observed.refused.get((names.KIND, wanted.context.name))
+
+
 def plan_finalizer(observed: Observed, wanted: Wanted) -> SetFinalizer | None:
     """Put the finalizer on or take it off, as the spec says; before anything of a cluster is made."""
     drains = wanted.context.spec.spool.on_delete is OnDelete.DELETE_WHEN_EMPTY
-    if drains == has_finalizer(observed):
-        return None
+    if drains == has_finalizer(observed) or _refusal(observed, wanted) is not None:
+        return None  # refused: the status tells its words, and the rest of the cluster goes on
     if drains:
         return SetFinalizer(True, "With onDelete: DeleteWhenEmpty a deletion waits until every spool is empty.")
     return SetFinalizer(False, "With onDelete: Retain a deletion waits for nothing; the claims stay.")
@@ -35,6 +41,10 @@ def plan_deletion(observed: Observed, wanted: Wanted) -> Action:
     """
     if not has_finalizer(observed):
         return Rest()
+    refusal = _refusal(observed, wanted)
+    if refusal is not None:
+        words = f"The finalizer {names.DRAIN_FINALIZER} cannot be taken off: {refusal}"
+        return Wait(Reason.DELETING, words, LOOK_AGAIN_SECONDS, stalled=True)
     if wanted.context.spec.spool.on_delete is OnDelete.RETAIN:
         return SetFinalizer(False, "With onDelete: Retain the deletion waits for nothing; the claims stay.")
     brokers = read_brokers(observed, wanted.context.name, wanted.replicas)

@@ -106,7 +106,9 @@ def find(observed: Observed, wanted: Wanted, action: Action) -> Findings:
         rendering=rendering_pending(wanted, brokers),
         database=_database(observed, connected_as_wanted(brokers, late)),
         adoption=None if is_deleted(observed) else plan_adoption(observed, wanted, brokers),
-        removal=None if wanted.context.spec.paused else plan_removal(observed, wanted),
+        removal=None
+        if wanted.context.spec.paused
+        else plan_removal(observed, wanted, [] if is_deleted(observed) else late),
     )
 
 

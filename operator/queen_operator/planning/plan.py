@@ -56,7 +56,7 @@ def _change(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], lat
     opened = _started_pod_without_pushes(observed, brokers[: wanted.replicas], restart)
     if opened is not None:
         return opened
-    steps = (plan_adoption(observed, wanted, brokers), plan_removal(observed, wanted), restart)
+    steps = (plan_adoption(observed, wanted, brokers), plan_removal(observed, wanted, late), restart)
     acting = next((step for step in steps if step is not None and not isinstance(step, Wait)), None)
     waiting = next((step for step in reversed(steps) if step is not None), None)
     return acting or waiting or Rest()
@@ -76,7 +76,9 @@ def _started_pod_without_pushes(
         pod = broker.pod
         if pod is None or not pod.broker_started or pod.leaving or ("Pod", pod.name) in observed.refused:
             continue
-        being_stopped = pod.closed_since is not None and _stops(restart, broker)
+        # Once its Deployment has another template its pod goes, though nobody has marked it yet: opened again, it would
+        # take new connections until its end.
+        being_stopped = pod.closed_since is not None and (_stops(restart, broker) or pod.config != broker.config)
         out = not pod.in_push_service or pod.cordoned or pod.closed_since is not None
         if not being_stopped and out:
             return OpenToPushes(pod.name, pod.uid)

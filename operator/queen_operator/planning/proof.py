@@ -116,7 +116,9 @@ def _let_go(observed: Observed, wanted: Wanted, broker: Broker, claim: JsonObjec
         marks = {names.REMOVING_ANNOTATION: None, names.HELD_ANNOTATION: held}
         return AnnotateClaim(name, uid, marks, EventReason.CLAIM_RETAINED, words)
     words = f"The claim {name} is deleted: {report.pod} proved its volume empty after the last pod of {broker.name}."
-    return DeleteChild("PersistentVolumeClaim", name, uid, words, EventReason.CLAIM_DELETED)
+    # As it was seen: taking the broker back writes the claim, and a delete that comes late then does nothing.
+    version = claim["metadata"].get("resourceVersion")
+    return DeleteChild("PersistentVolumeClaim", name, uid, words, EventReason.CLAIM_DELETED, version)
 
 
 def _look_or_drain(observed: Observed, wanted: Wanted, broker: Broker, claim: JsonObject) -> Action:

@@ -67,7 +67,6 @@ class EventReason(StrEnum):
     CLAIM_DELETED = "SpoolClaimDeleted"  # its volume was proved empty
     CLAIM_RETAINED = "SpoolClaimRetained"
     CLAIM_ADOPTED = "SpoolClaimAdopted"  # a claim from before this cluster is taken up
-    FINALIZER = "FinalizerChanged"
     CLAIM_LOST = "SpoolClaimLost"
     VOLUME_GROWN = "VolumeGrown"
     BROKER_FREED = "BrokerFreed"  # a crash-looping pod was replaced, since PostgreSQL is back

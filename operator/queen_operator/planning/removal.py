@@ -5,6 +5,7 @@ one-shot pod of the keeper reports the volume empty; the claim goes. Each step i
 that a new operator goes on where the last one was, and scaling up again takes the broker back at any step.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -14,7 +15,15 @@ from queen_operator.api.units import duration_seconds
 from queen_operator.manifests import render
 from queen_operator.manifests.config import RestartCause, changed_causes, touches_connection
 from queen_operator.planning import proof
-from queen_operator.planning.actions import Action, AnnotateClaim, CloseToPushes, DeleteChild, RestartBroker, Wait
+from queen_operator.planning.actions import (
+    Action,
+    AnnotateClaim,
+    CloseToPushes,
+    DeleteChild,
+    OpenToPushes,
+    RestartBroker,
+    Wait,
+)
 from queen_operator.planning.guards import (
     FRESH,
     Guard,
@@ -33,7 +42,7 @@ from queen_operator.planning.guards import (
 from queen_operator.planning.observed import Observed
 from queen_operator.planning.reasons import EventReason, Reason
 from queen_operator.planning.reports import held_of_claim, read_report, reported_indexes
-from queen_operator.planning.restarts import LOOK_AGAIN_SECONDS, PUSHES_GONE_AFTER, scene_around
+from queen_operator.planning.restarts import LOOK_AGAIN_SECONDS, PUSHES_GONE_AFTER, OutOfDate, scene_around
 from queen_operator.planning.trouble import trouble_of
 from queen_operator.planning.views import Broker, claims_of, read_brokers
 from queen_operator.planning.wanted import Wanted
@@ -61,6 +70,7 @@ class Removal:
     wanted: Wanted
     brokers: tuple[Broker, ...]
     staying: int
+    late: bool  # a broker that stays is being restarted, or about to be
     everything: bool = False
 
     @property
@@ -69,11 +79,14 @@ class Removal:
         return self.wanted.context.uid
 
 
-def plan_removal(observed: Observed, wanted: Wanted) -> Action | None:
-    """Return the next step that takes a surplus broker away, a Wait that says why not, or None when none is left."""
+def plan_removal(observed: Observed, wanted: Wanted, late: Sequence[OutOfDate] = ()) -> Action | None:
+    """Return the next step that takes a surplus broker away, a Wait that says why not, or None when none is left.
+
+    ``late`` are the brokers that stay and wait to be restarted: one that is to go serves until they are done.
+    """
     staying = 0 if is_deleted(observed) else wanted.replicas
     brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
-    removal = Removal(observed, wanted, brokers, staying, everything=is_deleted(observed))
+    removal = Removal(observed, wanted, brokers, staying, bool(late), everything=is_deleted(observed))
     blocked: Wait | None = None
     for broker in _surplus(removal):
         step = proof.unless_refused(observed, _next_step(removal, broker), broker)
@@ -124,10 +137,27 @@ def _next_step(removal: Removal, broker: Broker) -> Action:
         words = "its Deployment is gone while its pod runs; if the pod stays, delete its ReplicaSet."
         return _wait(Hold(Reason.BROKER_AWAY, words, stalled=broker.removed_by != removal.uid), broker)
     scene = scene_around(removal.observed, removal.wanted, removal.brokers, broker, removal.staying)
-    hold = why_not_restart(scene, _guards(removal, broker))
+    hold = why_not_restart(scene, _guards(removal, broker)) or _why_it_still_serves(removal, broker)
     if hold is not None:
-        return _wait(hold, broker)
+        return _serve_again(removal, scene) or _wait(hold, broker)
     return _drain(removal, scene) if broker.running else _give_up_running(removal, scene)
+
+
+def _why_it_still_serves(removal: Removal, broker: Broker) -> Hold | None:
+    """Out of the Services it would be the second one away while a broker that stays is restarted."""
+    if not removal.late or not broker.running or _cure(removal, broker) is not None:
+        return None
+    return Hold(Reason.CHANGES_WAIT, "it serves until the brokers that stay have been restarted.")
+
+
+def _serve_again(removal: Removal, scene: Scene) -> OpenToPushes | None:
+    """Back into the Services, when it has left them and one that stays is away meanwhile: whoever serves is needed."""
+    pod = scene.candidate.pod
+    if pod is None or not pod.broker_started or not (pod.cordoned or not pod.in_push_service):
+        return None
+    others = why_others_leave(scene) or why_others_are_not_ready(scene)
+    needed = others or _why_it_still_serves(removal, scene.candidate)
+    return OpenToPushes(pod.name, pod.uid) if needed is not None else None
 
 
 def _guards(removal: Removal, broker: Broker) -> tuple[Guard, ...]:
@@ -147,6 +177,9 @@ def _drain(removal: Removal, scene: Scene) -> Action:
     """Out of both Services, then empty; clients of a broker that was never cordoned would fill it again."""
     broker, now = scene.candidate, removal.observed.now
     pod = broker.pod
+    cure = _cure(removal, broker)
+    if cure is not None and (broker.spool is None or not broker.spool.empty):
+        return cure
     # A time to come was written by another clock, and would keep the broker for as long.
     if pod is None or pod.in_push_service or not pod.cordoned or pod.closed_since is None or pod.closed_since > now:
         assert pod is not None  # noqa: S101 - a running broker has a pod
@@ -157,7 +190,7 @@ def _drain(removal: Removal, scene: Scene) -> Action:
         words = "its spool keeper has not answered since it left the Services; unknown is not empty."
         return _wait(Hold(Reason.SPOOL_UNKNOWN, words), broker)
     if not spool.empty:
-        return _cure(removal, broker) or _wait(_why_not_drained(scene), broker)
+        return _wait(_why_not_drained(scene), broker)
     if spool.quarantined_files:
         return _wait(_quarantined(spool.quarantined_files), broker)
     since = max(quiet_since, spool.empty_since or spool.asked_at)

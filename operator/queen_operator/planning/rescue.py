@@ -45,7 +45,8 @@ def still_spooling(observed: Observed, brokers: tuple[Broker, ...]) -> bool:
 
     The flag is cluster-wide and survives restarts: a broker that is away now would boot into it.
     """
-    off = all(broker.running and broker.page is not None and broker.page.maintenance is False for broker in brokers)
+    there = (broker for broker in brokers if broker.exists or broker.removed_by is None)
+    off = all(broker.running and broker.page is not None and broker.page.maintenance is False for broker in there)
     return not _reachable(observed) or not off
 
 
@@ -89,7 +90,8 @@ def _spool_while_frozen(observed: Observed, wanted: Wanted, brokers: tuple[Broke
 
 def _replays_safely(pod: Pod) -> bool:
     """It was made with the setting that keeps repeated pushes in its spool from taking others with them."""
-    broker = next((c for c in pod.item["spec"]["containers"] if c["name"] == "broker"), {})
+    containers: list[JsonObject] = pod.item["spec"]["containers"]
+    broker: JsonObject = next((item for item in containers if item["name"] == "broker"), {})
     return any(entry["name"] == REPLAY_BATCH for entry in broker.get("env") or ())
 
 

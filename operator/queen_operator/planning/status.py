@@ -23,6 +23,7 @@ from queen_operator.planning.actions import (
     ReplacePod,
     Rest,
     RestartBroker,
+    SetFinalizer,
     SwitchMaintenance,
     Wait,
 )
@@ -95,7 +96,11 @@ def make_status(findings: Findings) -> dict[str, Any]:
         plan=_plan(findings.action),
         conditions=tuple(collected.made),
     )
-    return status.model_dump(by_alias=True, exclude_none=True, mode="json")
+    made = status.model_dump(by_alias=True, exclude_none=True, mode="json")
+    if isinstance(findings.action, SetFinalizer) and findings.action.unproved:
+        # That they were not proved empty is known from here alone, and the release may have to be tried again.
+        made["brokers"] = (observed.resource.get("status") or {}).get("brokers") or made["brokers"]
+    return made
 
 
 def blocked_status(resource: JsonObject, now: datetime, reason: Reason, message: str) -> dict[str, Any]:

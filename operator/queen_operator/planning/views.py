@@ -239,7 +239,9 @@ def read_brokers(observed: Observed, cluster: str, wanted: int) -> tuple[Broker,
         if text.isdigit():
             indexes.add(int(text))
     claims = claims_of(observed, cluster)
-    indexes |= {index for index, claim in claims if names.REMOVING_ANNOTATION in annotations(claim)}
+    uid = observed.resource["metadata"]["uid"]
+    # A mark of another cluster, deleted half-way, takes nothing away here: its claim is one that was kept.
+    indexes |= {index for index, claim in claims if annotations(claim).get(names.REMOVING_ANNOTATION) == uid}
     return tuple(_broker(observed, cluster, index, by_index.get(index, [])) for index in sorted(indexes))
 
 

@@ -16,7 +16,7 @@ from tests.unit.planning.volumes import grown
 from tests.unit.planning.world import World, living
 from tests.unit.planning.world_time import pass_time
 
-REFUSAL_STANDS_SECONDS = 20
+REFUSAL_STANDS_ROUNDS = 20
 
 
 def surplus_of_another_version() -> Scene:
@@ -107,19 +107,17 @@ def test_quarantined_files_on_a_deleted_claim_keep_a_broken_broker_from_its_cure
 
 def live_where_no_claim_can_grow(world: World, rounds: int) -> None:
     """Each growth is refused, which stands for a while as the worker remembers it."""
-    stands = 0
-    for _ in range(rounds):
+    until_round: dict[str, int] = {}
+    for number in range(rounds):
+        standing = {("PersistentVolumeClaim", name): "no" for name, last in until_round.items() if last > number}
+        world.scene.more = {**world.scene.more, "refused": standing}
         action = decide(world.scene.observed(), world.scene.wanted)
         if isinstance(action, ApplyChildren) and action.event is EventReason.VOLUME_GROWN:
-            refused = {("PersistentVolumeClaim", item["metadata"]["name"]): "no" for item in action.manifests}
-            world.scene.more = {**world.scene.more, "refused": refused}
-            stands = REFUSAL_STANDS_SECONDS
+            for item in action.manifests:
+                until_round[item["metadata"]["name"]] = number + REFUSAL_STANDS_ROUNDS
             pass_time(world, timedelta(seconds=1))
-            continue
-        world.step()
-        stands -= 1
-        if stands <= 0:
-            world.scene.more = {**world.scene.more, "refused": {}}
+        else:
+            world.step()
 
 
 def test_a_growth_that_is_refused_keeps_no_broker_from_the_claim_of_an_earlier_cluster() -> None:
@@ -164,7 +162,6 @@ def test_a_clock_that_went_back_holds_no_restart_up() -> None:
     world.scene.change_spec(version="1.3.1")
     until(world, lambda w: bool(w.did(CloseToPushes)))
     world.scene.now -= timedelta(minutes=30)
-    world.lose_memory()
     until(world, lambda w: bool(w.stopped), most=30)
 
 

@@ -73,3 +73,19 @@ def test_the_longest_gap_tells_what_may_have_been_missed() -> None:
 
     assert history.longest_gap_seconds() == pytest.approx(2.0)
     assert history.as_json()["samples"] == 4
+
+
+def test_a_broker_that_lost_its_readiness_by_itself_is_away_and_not_stopped() -> None:
+    history = History(3)
+    history.take(ALL, 1.0)
+    history.take([pod("0", "a", leaving=True), pod("1", "b", ready=False), ALL[2]], 2.0)
+
+    assert (history.most_away, history.most_stopped) == (2, 1)
+
+
+def test_a_new_pod_that_was_never_ready_is_stopped_still() -> None:
+    history = History(3)
+    history.take(ALL, 1.0)
+    history.take([pod("0", "new", ready=False), pod("1", "b", leaving=True), ALL[2]], 2.0)
+
+    assert history.most_stopped == 2
