@@ -20,7 +20,7 @@ environment: # the Python environment alone: enough for unit tests and checks
 test: setup static ## Run everything: checks, unit, api (real API server), node (real node, brokers, PostgreSQL)
 	$(PYTEST) -q -n 2 tests/unit
 	$(PYTEST) -v tests/api
-	$(PYTEST) -v tests/node
+	$(PYTEST) -v -n 2 --dist loadfile tests/node
 
 test-unit: environment ## Run the unit tests: no network, seconds
 	$(PYTEST) -q -n 2 tests/unit
@@ -29,7 +29,7 @@ test-api: setup ## Run the tests against a real kube-apiserver and etcd
 	$(PYTEST) -v tests/api
 
 test-node: setup ## Run the tests on a real node with real brokers and PostgreSQL
-	$(PYTEST) -v tests/node
+	$(PYTEST) -v -n 2 --dist loadfile tests/node
 
 test-campaign: setup ## Run the long scenarios under load (about 2 hours; not part of make test); writes .lab/figures
 	$(PYTEST) -v tests/campaign

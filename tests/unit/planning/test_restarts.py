@@ -12,7 +12,7 @@ from queen_operator.planning.actions import CloseToPushes, OpenToPushes, Rest, R
 from queen_operator.planning.observed import DatabaseState, Replay
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.views import LEAVING_ANNOTATION
-from tests.unit.planning.scene import NOW, Scene, healthy_cluster
+from tests.unit.planning.scene import NOW, UID, Scene, healthy_cluster
 
 
 def wants_restart(**change: Any) -> Scene:
@@ -25,6 +25,12 @@ def closed(scene: Scene, index: int, *, seconds: float) -> None:
     meta = scene.pod(index)["metadata"]
     meta["labels"].pop(names.PUSH_LABEL)
     meta["annotations"] = {**meta["annotations"], LEAVING_ANNOTATION: (NOW - timedelta(seconds=seconds)).isoformat()}
+
+
+def cordoned(scene: Scene, index: int, *, seconds: float) -> None:
+    """It is being taken away, and has been out of both Services for so long."""
+    closed(scene, index, seconds=seconds)
+    scene.pod(index)["metadata"]["labels"].pop(names.SERVE_LABEL)
 
 
 def assert_waits(scene: Scene, reason: Reason, *words: str) -> None:
@@ -408,13 +414,51 @@ def test_an_operator_that_alone_has_no_way_to_postgresql_rolls_on_at_the_word_of
     assert_waits(scene, Reason.DATABASE_AWAY, "no pg_hba.conf entry")
 
 
-def test_brokers_beyond_replicas_hold_a_restart_like_any_other() -> None:
+def serving(scene: Scene, index: int) -> None:
+    """It is in both Services again."""
+    pod = scene.pod(index)
+    pod["metadata"]["labels"] |= {names.SERVE_LABEL: "true", names.PUSH_LABEL: "true"}
+    pod["metadata"]["annotations"].pop(LEAVING_ANNOTATION, None)
+
+
+def test_a_broker_that_is_taken_away_serves_until_the_restarts_are_done_and_holds_them_while_it_drains() -> None:
     scene = wants_restart()
     scene.change_spec(replicas=2)
     scene.roll_on(1)
+    cordoned(scene, 2, seconds=5)
     scene.spool(2, files=99, bytes=990)
 
+    assert scene.action() == OpenToPushes("orders-2-abc", "pod-2"), "beside a restart it would be the second one away"
+    serving(scene, 2)
     assert_waits(scene, Reason.SPOOL_NOT_EMPTY, "orders-2 still holds 99 spool files")
+
+
+def test_a_broker_that_is_taken_away_and_cannot_drain_holds_no_restart() -> None:
+    scene = wants_restart()
+    scene.change_spec(replicas=2)
+    scene.roll_on(1)
+    cordoned(scene, 2, seconds=5)
+    scene.spool(2, files=99, bytes=990)
+    scene.more = {"nudged": frozenset({"pod-2"}), "replays": {"pod-2": Replay(99, NOW - timedelta(seconds=700))}}
+    serving(scene, 2)
+
+    action = scene.action()
+
+    assert isinstance(action, CloseToPushes)
+    assert (action.pod, action.cordon) == ("orders-0-abc", False)
+    waiting = scene.make_status()["brokers"][2]["waitingFor"]
+    assert "it serves until the brokers that stay have been restarted" in waiting
+
+
+def test_a_pod_that_ends_with_the_deployment_that_we_deleted_holds_a_restart() -> None:
+    scene = wants_restart()
+    scene.change_spec(replicas=2)
+    cordoned(scene, 2, seconds=5)
+    scene.claims["orders-spool-2"]["metadata"]["annotations"][names.REMOVING_ANNOTATION] = UID
+    del scene.deployments["orders-2"]  # the garbage collector has not come to the pod yet
+
+    assert_waits(scene, Reason.BROKER_LEAVING, "orders-2 is leaving (pod orders-2-abc)")
+    assert scene.condition("Stalled") is None
 
 
 def test_of_two_pods_of_one_broker_the_running_one_counts_and_not_the_newest() -> None:
