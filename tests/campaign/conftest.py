@@ -5,25 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.figures import Figures
-from tests.support.node_fixtures import (
-    database,
-    kubectl,
-    namespace,
-    node,
-    operator_deployed,
-    postgres,
-    pytest_runtest_makereport,
-)
-
-__all__ = [
-    "database",
-    "kubectl",
-    "namespace",
-    "node",
-    "operator_deployed",
-    "postgres",
-    "pytest_runtest_makereport",
-]
+from tests.support.node_fixtures import *  # noqa: F403 - its list of names says what
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.database_scenes import (
     pods_of,
@@ -22,18 +20,12 @@ from tests.support.database_scenes import (
 )
 from tests.support.databases import Database
 from tests.support.loading import loading
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.sampling import Sampler
 from tests.support.waiting import wait_until
 
 # A crash of the new broker, the operator's second look and two restarts by kubelet lie before the sentence.
 TOLD_WITHIN_SECONDS = 180
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def assert_two_untouched(cluster: Cluster, before: dict[str, str]) -> None:

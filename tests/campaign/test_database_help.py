@@ -8,10 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres, identifier
 from tests.support.database_scenes import (
     MAINTENANCE_OFF,
@@ -29,18 +25,12 @@ from tests.support.database_scenes import (
     wait_spools_empty,
 )
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.waiting import wait_until
 
 # Kubelet waits 10, 20, 40, 80 s and more between starts: at 80 s the help can be told from kubelet's own next try.
 LONG_BACK_OFF_SECONDS = 80
 _BACK_OFF = re.compile(r"back-off (?:(\d+)m)?(\d+)s restarting")
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def next_try_by_kubelet(pod: dict[str, Any]) -> float:

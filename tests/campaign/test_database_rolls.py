@@ -7,10 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.database_scenes import (
     UnableToTakePushes,
@@ -25,7 +21,6 @@ from tests.support.database_scenes import (
 )
 from tests.support.databases import Database
 from tests.support.loading import loading
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.sampling import Sampler
 from tests.support.waiting import wait_until
@@ -33,11 +28,6 @@ from tests.support.waiting import wait_until
 OUTAGE_SECONDS = 60
 ROLL_SECONDS = 400
 LOAD_SECONDS = 540
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def test_an_outage_in_the_middle_of_a_roll_holds_it_and_it_ends_by_itself(

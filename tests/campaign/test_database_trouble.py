@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.clusters import condition
 from tests.support.database_scenes import (
@@ -26,7 +24,6 @@ from tests.support.database_scenes import (
 )
 from tests.support.databases import Database
 from tests.support.loading import loading
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.objects import Objects
 from tests.support.waiting import wait_until
@@ -37,11 +34,6 @@ READ_ONLY_SECONDS = 10
 QUARANTINE_TOLD_WITHIN_SECONDS = 10
 # Many clients, each with a connection per push: those that hang must not keep the others from trying.
 CROWD = {"rate": 40, "producers": 120, "connections": "new", "push_timeout": 20, "retries": 3}
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 @pytest.mark.parametrize("on_frozen", ["Report", "Spool"])

@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
-from lab.kubectl import Kubectl
 from lab.kubelet import NODE_NAME
-from lab.node import Node
 from lab.progress import LabError
 from tests.support.database_scenes import pods_of, ready_brokers, rolled, stalled_with
 from tests.support.databases import Database
 from tests.support.evictions import evict
 from tests.support.loading import loading
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.sampling import Sampler
 from tests.support.status_log import Status, StatusLog, lives_by_broker, lives_of, stalled
@@ -34,11 +31,6 @@ ALL_PODS = "--pod-selector=queen-operator.dev/cluster=orders"
 DRAIN_GIVES_UP_SECONDS = 60
 
 pytestmark = pytest.mark.timeout(2400)
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def assert_nothing_lost(report: dict[str, Any]) -> None:

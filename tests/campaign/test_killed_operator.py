@@ -15,7 +15,6 @@ from lab.node import Node
 from queen_operator.planning.views import LEAVING_ANNOTATION
 from tests.support.databases import Database
 from tests.support.loading import loading
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import PODS, Cluster, spec_for
 from tests.support.operator_kills import Moments, OperatorKiller
 from tests.support.sampling import Sampler
@@ -32,11 +31,6 @@ LONGEST_LIFE_SECONDS = 12  # about as long as the operator needs for one broker
 SEED = 20_261_201
 
 pytestmark = pytest.mark.timeout(3600)
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 @pytest.fixture

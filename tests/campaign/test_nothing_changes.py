@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.waiting import wait_until
 
@@ -21,11 +16,6 @@ ENV = [
 ]
 RESOURCES = {"requests": {"cpu": "0.1", "memory": "128Mi"}, "limits": {"memory": "1Gi"}}
 RESPELLED = {"requests": {"cpu": "100m", "memory": "131072Ki"}, "limits": {"memory": "1024Mi"}}
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def spec(database: Database, **changes: Any) -> dict[str, Any]:

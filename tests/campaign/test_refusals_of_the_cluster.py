@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 
-from lab.kubectl import Kubectl
-from lab.node import Node
 from tests.support.database_scenes import pods_of, ready_brokers, rolled, stalled_with
 from tests.support.databases import Database
 from tests.support.loading import Load, loading
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.sampling import Sampler
 from tests.support.status_log import lives_by_broker, lives_of
@@ -28,11 +25,6 @@ LOAD = {"rate": 30, "retries": 3, "poll_seconds": 10}
 LOAD_SECONDS = 1500
 
 pytestmark = pytest.mark.timeout(2400)
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def asking_for(database: Database, cpu: str) -> dict[str, Any]:

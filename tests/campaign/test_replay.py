@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 
 from lab import cache
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.database_scenes import plan_says, pods_of, restarts_of, wait_spools_empty
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.status_log import Status, StatusLog, lives_by_broker, lives_of, stalled
 from tests.support.waiting import wait_until
@@ -32,11 +29,6 @@ LONGEST_SECONDS = 4500
 RUN = "replayed"
 
 pytestmark = pytest.mark.timeout(12_000)
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def bulk(cluster: Cluster, verb: str, service: str, *arguments: str) -> dict[str, Any]:

@@ -5,13 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.spools import claims, exists, fill_spools, messages_of_events
 from tests.support.waiting import wait_until
@@ -24,11 +19,6 @@ GIVEN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFi
 BINDING = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/")
 
 Object = dict[str, Any]
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def backed_up(item: Object) -> Object:

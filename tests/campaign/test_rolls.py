@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 
 from lab.images import BROKER
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.databases import Database
 from tests.support.figures import Figures
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.rolls import (
     BROKERS,
@@ -37,11 +34,6 @@ RETAGGED = "docker.io/local/queen:retagged"
 # A broker that stops closes idle connections; a push that is on its way then gets no answer. So no more than one for
 # each kept connection of the clients that try once.
 KEPT_CONNECTIONS = 3
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 @dataclass(frozen=True)

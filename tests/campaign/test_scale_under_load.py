@@ -6,25 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.databases import Database
 from tests.support.history import History, removal_of
 from tests.support.loading import loading
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.spools import claims
 from tests.support.waiting import wait_until
 
 LOAD_SECONDS = 600
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def spools_hold_messages(cluster: Cluster) -> bool:

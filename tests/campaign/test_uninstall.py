@@ -9,10 +9,8 @@ import pytest
 
 from lab import demo_cluster
 from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.spools import OPERATOR_NAMESPACE, claims, fill_spools
 from tests.support.waiting import wait_until
@@ -26,11 +24,6 @@ def installed_again(operator_deployed: Kubectl) -> Iterator[str]:
     key = demo_cluster.installed_image(operator_deployed)
     yield key
     demo_cluster.install_operator(operator_deployed, key)
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def test_an_uninstalled_operator_takes_nothing_with_it_and_goes_on_where_it_was(

@@ -6,9 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
 from lab.node import Node
 from tests.support import audit
 from tests.support.databases import Database
@@ -18,11 +15,6 @@ from tests.support.waiting import wait_until
 
 OPERATOR = "system:serviceaccount:queen-system:queen-operator"
 REST_SECONDS = 60
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def test_three_brokers_become_ready_and_every_message_comes_once_through_the_other_service(

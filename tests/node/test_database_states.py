@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
+from tests.support.database_scenes import events
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
-
-
-def events(cluster: Cluster, reason: str) -> list[dict[str, Any]]:
-    found = cluster.kubectl.items("events")
-    return [event for event in found if event["reason"] == reason]
-
-
-def merged(into: Path, *files: Path) -> Path:
-    into.write_text("".join(file.read_text() for file in files))
-    return into
 
 
 def test_pushes_on_a_frozen_database_are_spooled_when_the_user_wants_it_and_none_is_lost(

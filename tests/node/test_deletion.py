@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.databases import Database
 from tests.support.history import History, removal_of
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import PODS, Cluster, all_came_once, spec_for
 from tests.support.spools import (
     OPERATOR_NAMESPACE,
@@ -27,11 +22,6 @@ from tests.support.waiting import wait_until
 CHILDREN = "deployments,services,secrets,poddisruptionbudgets,serviceaccounts"
 OURS = "app.kubernetes.io/managed-by=queen-operator"
 METRICS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/queen-operator-metrics:metrics/proxy/metrics"
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def delete(cluster: Cluster, *options: str) -> None:

@@ -5,22 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.waiting import wait_until
 
 OUTAGE_SECONDS = 60
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def test_a_minute_without_postgresql_costs_no_push_no_restart_and_no_message(

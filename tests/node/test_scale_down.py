@@ -5,24 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from tests.support.databases import Database
 from tests.support.history import History, removal_of
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.spools import brokers, claims, fill_spools, merged, messages_of_events
 from tests.support.waiting import wait_until
 
 SERVICES = ("orders-0", "orders-1", "orders-2")
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def waits_for_postgresql(cluster: Cluster, broker: str) -> bool:

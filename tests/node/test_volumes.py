@@ -6,26 +6,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lab.kubectl import Kubectl
-from lab.node import Node
 from lab.postgres import Postgres
 from lab.volumes import SIZED, quantity_bytes
 from queen_operator.api import names
 from tests.support.databases import Database
-from tests.support.namespaces import NamespacedKubectl
 from tests.support.node_clusters import Cluster, all_came_once, spec_for
 from tests.support.pods import claim
+from tests.support.spools import messages_of_events
 from tests.support.waiting import wait_until
 
 CLAIM = "orders-spool-0"
 SMALL, LARGE = "8Mi", "16Mi"
-
-
-@pytest.fixture
-def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
-    return Cluster(node, kubectl)
 
 
 def make_with_a_small_volume(cluster: Cluster, database: Database, **spool: Any) -> None:
@@ -55,10 +46,6 @@ def room(cluster: Cluster) -> int:
     assert volume is not None
     found = os.statvfs(cluster.node.path(Path(volume["spec"]["local"]["path"])))
     return found.f_blocks * found.f_frsize
-
-
-def events(cluster: Cluster, reason: str) -> list[str]:
-    return [item["message"] for item in cluster.kubectl.items("events") if item["reason"] == reason]
 
 
 def seen(cluster: Cluster) -> bool:
@@ -94,8 +81,10 @@ def test_a_full_volume_grows_after_its_broker_was_restarted_and_no_accepted_mess
     assert while_away == SMALL
     assert uid not in pods_at_growth
     assert all_came_once(drained, pushed["accepted"])
-    assert events(cluster, "BrokerRestarted") == ["orders-0 is restarted with a new pod: its volume was full."]
-    assert events(cluster, "VolumeGrown") == [
+    assert messages_of_events(cluster, "BrokerRestarted") == [
+        "orders-0 is restarted with a new pod: its volume was full."
+    ]
+    assert messages_of_events(cluster, "VolumeGrown") == [
         f"orders-0: its claim grows from {SMALL} to {LARGE}, the size in the spec."
     ]
     wait_until("the volume to grow", lambda: room(cluster) == quantity_bytes(LARGE))
@@ -122,4 +111,4 @@ def test_a_volume_grows_by_itself_in_an_outage_before_a_push_is_refused(
     assert all_came_once(cluster.drain(tmp_path / "after", queue="after"), 300)
     assert asked(cluster) == LARGE
     assert cluster.pod_uids() == uids
-    assert len(events(cluster, "VolumeGrown")) == 1
+    assert len(messages_of_events(cluster, "VolumeGrown")) == 1

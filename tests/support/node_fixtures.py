@@ -16,8 +16,20 @@ from lab.progress import LabError
 from tests.support import diagnostics, node_folders
 from tests.support.databases import Database, make_well
 from tests.support.namespaces import NamespacedKubectl, fresh_name, namespace_object
+from tests.support.node_clusters import Cluster
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
+
+__all__ = [
+    "cluster",
+    "database",
+    "kubectl",
+    "namespace",
+    "node",
+    "operator_deployed",
+    "postgres",
+    "pytest_runtest_makereport",
+]
 
 
 @pytest.fixture(scope="session")
@@ -99,6 +111,12 @@ def operator_deployed(node: Node) -> Kubectl:
     cluster = Kubectl(node.kubeconfig)
     demo_cluster.install_operator(cluster, images.operator_part(cache.CHECKOUT).key)
     return cluster
+
+
+@pytest.fixture
+def cluster(node: Node, operator_deployed: Kubectl, kubectl: NamespacedKubectl) -> Cluster:
+    """The QueenCluster of this test, which an operator looks after once it is applied."""
+    return Cluster(node, kubectl)
 
 
 @pytest.hookimpl(wrapper=True)

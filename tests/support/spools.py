@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.kubectl import Kubectl
+from tests.support.database_scenes import events
 from tests.support.node_clusters import Cluster
 from tests.support.waiting import wait_until
 
@@ -39,7 +40,7 @@ def claims(cluster: Cluster) -> dict[str, str]:
 
 def messages_of_events(cluster: Cluster, reason: str) -> list[str]:
     """What the Events of this reason say."""
-    return [event["message"] for event in cluster.kubectl.items("events") if event["reason"] == reason]
+    return [event["message"] for event in events(cluster, reason)]
 
 
 def brokers(cluster: Cluster) -> dict[str, dict[str, Any]]:

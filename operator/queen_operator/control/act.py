@@ -44,7 +44,6 @@ from queen_operator.planning.wanted import Wanted
 
 logger = logging.getLogger(__name__)
 
-REFUSED_AGAIN_AFTER: Final = timedelta(seconds=20)
 UNCHANGED_AGAIN_AFTER: Final = timedelta(minutes=5)
 FOREIGN_AGAIN_AFTER: Final = timedelta(seconds=5)
 
@@ -213,7 +212,7 @@ async def _apply_one(
         return False
     except Refused as error:
         logger.warning("%s/%s: %s %s is refused: %s", cluster.namespace, cluster.name, *key, error.message)
-        memory.refused[key] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        memory.refuse(key, error.message, now)
         return False
     except Conflict:
         return False  # it changed or went between our look and our write: the next round sees what it is now
@@ -260,7 +259,7 @@ async def _delete_pod(hands: Hands, memory: Memory, cluster: ParsedCluster, name
         return False  # another pod has this name now
     except Refused as error:
         logger.warning("%s/%s: pod %s cannot be deleted: %s", cluster.namespace, cluster.name, name, error.message)
-        memory.refused["Pod", name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        memory.refuse(("Pod", name), error.message, now)
         return False
     return True
 
@@ -274,5 +273,5 @@ async def _patch_pod(
         return False  # another pod has this name now
     except Refused as error:
         logger.warning("%s/%s: pod %s cannot be labeled: %s", cluster.namespace, cluster.name, name, error.message)
-        memory.refused["Pod", name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        memory.refuse(("Pod", name), error.message, now)
         return False

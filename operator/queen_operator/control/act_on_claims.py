@@ -1,8 +1,8 @@
 """Carries out what takes brokers and claims away or up: pods that look at volumes, marks on claims, our finalizer."""
 
 import logging
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from queen_operator.api import names
 from queen_operator.api.cluster import ParsedCluster
@@ -11,12 +11,10 @@ from queen_operator.cluster.client import Api, Conflict, NotFound, Refused
 from queen_operator.cluster.kinds import BY_NAME, CLAIM, POD, QUEEN_CLUSTER
 from queen_operator.cluster.store import Store
 from queen_operator.control import metrics
-from queen_operator.control.memory import Memory, Refusal
+from queen_operator.control.memory import Memory
 from queen_operator.planning.actions import AnnotateClaim, DeleteChild, MakeReportPods, SetFinalizer
 
 logger = logging.getLogger(__name__)
-
-REFUSED_AGAIN_AFTER: Final = timedelta(seconds=20)
 
 
 async def delete_child(api: Api, memory: Memory, cluster: ParsedCluster, action: DeleteChild, now: datetime) -> bool:
@@ -28,7 +26,7 @@ async def delete_child(api: Api, memory: Memory, cluster: ParsedCluster, action:
         return False
     except Refused as error:
         logger.warning("%s/%s: %s %s stays: %s", cluster.namespace, cluster.name, kind.name, action.name, error.message)
-        memory.refused[kind.name, action.name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        memory.refuse((kind.name, action.name), error.message, now)
         return False
     return True
 
@@ -45,10 +43,10 @@ async def make_report_pods(
             made = True
         except Conflict:
             # One of ours shows in the next round; another one has the name, and is not to be asked for each second.
-            memory.refused["Pod", name] = Refusal("a pod of this name exists already", now + REFUSED_AGAIN_AFTER)
+            memory.refuse(("Pod", name), "a pod of this name exists already", now)
         except Refused as error:
             logger.warning("%s/%s: pod %s is refused: %s", cluster.namespace, cluster.name, name, error.message)
-            memory.refused["Pod", name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+            memory.refuse(("Pod", name), error.message, now)
     return made
 
 
@@ -65,14 +63,14 @@ async def annotate_claim(
     except Conflict:
         return False
     except Refused as error:
-        memory.refused[CLAIM.name, action.name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        memory.refuse((CLAIM.name, action.name), error.message, now)
         return False
     store.put(CLAIM, answer)
     written = answer["metadata"].get("annotations") or {}
     if any(written.get(key) != value for key, value in action.annotations.items()):
         # Somebody takes it off as it is written: without this note it would be written each second.
         words = "its annotations are not kept as they are written"
-        memory.refused[CLAIM.name, action.name] = Refusal(words, now + REFUSED_AGAIN_AFTER)
+        memory.refuse((CLAIM.name, action.name), words, now)
         return False
     return True
 
@@ -93,7 +91,7 @@ async def set_finalizer(api: Api, memory: Memory, cluster: ParsedCluster, action
     except (Conflict, NotFound):
         return False
     except Refused as error:
-        memory.refused[names.KIND, cluster.name] = Refusal(error.message, now + REFUSED_AGAIN_AFTER)
+        memory.refuse((names.KIND, cluster.name), error.message, now)
         return False
     if cluster.deleting and not action.present:
         kept = cluster.spec.spool.on_delete is OnDelete.RETAIN

@@ -10,6 +10,7 @@ from queen_operator.planning.wanted import Wanted
 # One missed poll does not make a spool unknown in the status; a guard asks for a younger answer (planning.guards).
 ANSWER_KEEPS = timedelta(seconds=25)
 NUDGE_AGAIN_AFTER = timedelta(seconds=30)
+REFUSED_AGAIN_AFTER = timedelta(seconds=20)
 MISSING_FOR = timedelta(seconds=5)
 
 
@@ -96,6 +97,10 @@ class Memory:
             for uid in set(kept) - alive:
                 del kept[uid]
 
+    def refuse(self, key: tuple[str, str], words: str, now: datetime) -> None:
+        """Remember that the server takes no write of this object (kind, name) for now, with its words."""
+        self.refused[key] = Refusal(words, now + REFUSED_AGAIN_AFTER)
+
     def standing(self, refusals: dict[tuple[str, str], Refusal], now: datetime) -> dict[tuple[str, str], str]:
         """Refusals whose time for another try has not come."""
         return {key: refusal.words for key, refusal in refusals.items() if refusal.retry_at > now}
@@ -103,7 +108,7 @@ class Memory:
 
 def _empty_since(before: Spool | None, spool: Spool) -> datetime | None:
     """Since when the answers have said without a break that nothing is on the volume, quarantine included."""
-    if not spool.empty or spool.quarantined_files:
+    if not spool.holds_nothing:
         return None
     known = before.empty_since if before is not None else None
     return known or spool.asked_at

@@ -25,7 +25,7 @@ def plan_adoption(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...
     unseen: list[Broker] = []
     waiting: Wait | None = None
     for broker in brokers:
-        if broker.index >= wanted.replicas or broker.claim is None or "deletionTimestamp" in broker.claim["metadata"]:
+        if broker.index >= wanted.replicas or broker.claim is None or broker.claim_is_leaving:
             continue
         step = _next_step(observed, wanted, broker)
         step = proof.unless_refused(observed, step, broker) if step is not None else None
@@ -80,8 +80,7 @@ def _next_step(observed: Observed, wanted: Wanted, broker: Broker) -> Action | N
 
 
 def _is_drained(broker: Broker) -> bool:
-    spool = broker.spool
-    return broker.ready and spool is not None and spool.empty and not spool.quarantined_files
+    return broker.ready and broker.spool is not None and broker.spool.holds_nothing
 
 
 def _take_up(observed: Observed, wanted: Wanted, broker: Broker, claim: JsonObject, report: Report) -> Action:

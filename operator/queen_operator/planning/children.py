@@ -142,7 +142,7 @@ def _writes_to_its_database(wanted: Wanted, broker: Broker) -> bool:
     if broker.deployment is None or not broker.ready or broker.spool is None:
         return False
     up_to_date = not compare_template(broker.deployment, wanted, broker.index).causes
-    return up_to_date and broker.spool.empty and broker.spool.quarantined_files == 0
+    return up_to_date and broker.spool.holds_nothing
 
 
 def _deployment_pairs(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> list[Pair]:

@@ -11,7 +11,7 @@ from queen_operator.planning.proof import LOOK_AGAIN_SECONDS
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.removal import plan_removal
 from queen_operator.planning.rescue import plan_rescue
-from queen_operator.planning.views import read_brokers
+from queen_operator.planning.views import Broker
 from queen_operator.planning.wanted import Wanted
 
 
@@ -34,7 +34,7 @@ def plan_finalizer(observed: Observed, wanted: Wanted) -> SetFinalizer | None:
     return SetFinalizer(False, "With onDelete: Retain a deletion waits for nothing; the claims stay.")
 
 
-def plan_deletion(observed: Observed, wanted: Wanted) -> Action:
+def plan_deletion(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> Action:
     """Return the next step of a deleted cluster: nothing without the finalizer, else the drain, then its release.
 
     Claims that are going already, as in a namespace that is being deleted, cannot be saved: they hold nothing up.
@@ -47,8 +47,7 @@ def plan_deletion(observed: Observed, wanted: Wanted) -> Action:
         return Wait(Reason.DELETING, words, LOOK_AGAIN_SECONDS, stalled=True)
     if wanted.context.spec.spool.on_delete is OnDelete.RETAIN:
         return SetFinalizer(False, "With onDelete: Retain the deletion waits for nothing; the claims stay.")
-    brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
-    step = plan_rescue(observed, wanted, brokers) or plan_removal(observed, wanted)
+    step = plan_rescue(observed, wanted, brokers) or plan_removal(observed, wanted, brokers)
     if step is not None:
         return step
     known = (observed.resource.get("status") or {}).get("brokers") or ()

@@ -9,7 +9,7 @@ from queen_operator.planning.adoption import plan_adoption
 from queen_operator.planning.children import out_of_date, rendering_pending
 from queen_operator.planning.judgment import connected_as_wanted, judged
 from queen_operator.planning.observed import Database, DatabaseState, Observed
-from queen_operator.planning.removal import is_deleted, plan_removal
+from queen_operator.planning.removal import plan_removal
 from queen_operator.planning.reports import Held, held_of_claim
 from queen_operator.planning.restarts import OutOfDate
 from queen_operator.planning.trouble import Trouble, trouble_of
@@ -35,7 +35,7 @@ class Findings:
     @property
     def deleted(self) -> bool:
         """The cluster is deleted, and drained first."""
-        return is_deleted(self.observed)
+        return self.observed.deleted
 
     @property
     def staying(self) -> int:
@@ -59,7 +59,7 @@ class Findings:
         if claim is None or (isinstance(step, DeleteChild) and step.uid == claim["metadata"]["uid"]):
             return True
         told = (self.observed.resource.get("status") or {}).get("brokers") or ()
-        return "deletionTimestamp" in claim["metadata"] and all(item["name"] != broker.name for item in told)
+        return broker.claim_is_leaving and all(item["name"] != broker.name for item in told)
 
     @property
     def retained(self) -> tuple[tuple[str, Held | None], ...]:
@@ -90,6 +90,8 @@ def find(observed: Observed, wanted: Wanted, action: Action) -> Findings:
     brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
     late = out_of_date(observed, wanted, brokers)
     observed = judged(observed, brokers, late)
+    to_restart = [] if observed.deleted else late
+    paused = wanted.context.spec.paused
     deadline_seconds = duration_seconds(wanted.context.spec.rollout.broker_deadline)
     troubles: dict[int, Trouble] = {}
     for broker in brokers:
@@ -102,13 +104,11 @@ def find(observed: Observed, wanted: Wanted, action: Action) -> Findings:
         action=action,
         brokers=brokers,
         troubles=troubles,
-        late=[] if is_deleted(observed) else late,
+        late=to_restart,
         rendering=rendering_pending(wanted, brokers),
         database=_database(observed, connected_as_wanted(brokers, late)),
-        adoption=None if is_deleted(observed) else plan_adoption(observed, wanted, brokers),
-        removal=None
-        if wanted.context.spec.paused
-        else plan_removal(observed, wanted, [] if is_deleted(observed) else late),
+        adoption=None if observed.deleted else plan_adoption(observed, wanted, brokers),
+        removal=None if paused else plan_removal(observed, wanted, brokers, to_restart),
     )
 
 

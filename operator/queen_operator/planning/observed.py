@@ -40,6 +40,11 @@ class Spool:
         """Nothing waits to be replayed. Quarantined files are judged separately."""
         return self.files == 0
 
+    @property
+    def holds_nothing(self) -> bool:
+        """Nothing is on the volume, quarantine included."""
+        return self.empty and self.quarantined_files == 0
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerPage:
@@ -143,3 +148,8 @@ class Observed:
     long_missing: frozenset[str] = frozenset()
     # A token is needed for maintenance mode (JWT is on) and none is there.
     token_missing: bool = False
+
+    @property
+    def deleted(self) -> bool:
+        """The QueenCluster has been deleted, and only a finalizer keeps it."""
+        return "deletionTimestamp" in self.resource["metadata"]

@@ -14,7 +14,7 @@ from queen_operator.planning.deletion import plan_deletion, plan_finalizer
 from queen_operator.planning.judgment import judged
 from queen_operator.planning.observed import JsonObject, Observed
 from queen_operator.planning.reasons import Reason
-from queen_operator.planning.removal import is_deleted, plan_removal
+from queen_operator.planning.removal import plan_removal
 from queen_operator.planning.rescue import plan_rescue
 from queen_operator.planning.restarts import OutOfDate, plan_restarts
 from queen_operator.planning.views import Broker, read_brokers, read_pod
@@ -38,9 +38,9 @@ def decide(observed: Observed, wanted: Wanted) -> Action:
     leaving = _leaving_pod_gets_pushes(observed)
     if leaving is not None:
         return leaving
-    if is_deleted(observed):
+    if observed.deleted:
         # Children of a deleted cluster are collected by owner reference; an apply would bring them back.
-        return plan_deletion(observed, wanted)
+        return plan_deletion(observed, wanted, brokers)
     prepared = (
         plan_finalizer(observed, wanted)
         or plan_rescue(observed, wanted, brokers)
@@ -56,7 +56,7 @@ def _change(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], lat
     opened = _started_pod_without_pushes(observed, brokers[: wanted.replicas], restart)
     if opened is not None:
         return opened
-    steps = (plan_adoption(observed, wanted, brokers), plan_removal(observed, wanted, late), restart)
+    steps = (plan_adoption(observed, wanted, brokers), plan_removal(observed, wanted, brokers, late), restart)
     acting = next((step for step in steps if step is not None and not isinstance(step, Wait)), None)
     waiting = next((step for step in reversed(steps) if step is not None), None)
     return acting or waiting or Rest()

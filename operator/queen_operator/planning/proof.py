@@ -64,7 +64,7 @@ def next_step(observed: Observed, wanted: Wanted, broker: Broker) -> Action:
     gone, says that the volume is empty, quarantine included.
     """
     claim, report = broker.claim, read_report(observed, broker.index)
-    if claim is None or "deletionTimestamp" in claim["metadata"]:
+    if claim is None or broker.claim_is_leaving:
         assert report is not None  # noqa: S101 - else nothing of this broker would be left
         return put_away(report, f"The claim of {broker.name} is gone.")
     name, uid = claim["metadata"]["name"], claim["metadata"]["uid"]
@@ -109,8 +109,7 @@ def _judge(observed: Observed, wanted: Wanted, broker: Broker, claim: JsonObject
 
 def _let_go(observed: Observed, wanted: Wanted, broker: Broker, claim: JsonObject, report: Report) -> Action:
     name, uid = claim["metadata"]["name"], claim["metadata"]["uid"]
-    deleted = "deletionTimestamp" in observed.resource["metadata"]
-    if not deleted and wanted.context.spec.spool.on_scale_down is OnScaleDown.RETAIN:
+    if not observed.deleted and wanted.context.spec.spool.on_scale_down is OnScaleDown.RETAIN:
         held = (report.held or Held(0, 0, 0, 0)).as_annotation()
         words = f"The claim {name} is kept, proved empty by {report.pod}."
         marks = {names.REMOVING_ANNOTATION: None, names.HELD_ANNOTATION: held}
@@ -158,7 +157,7 @@ def _needed_by_pods(observed: Observed, wanted: Wanted, broker: Broker) -> Actio
     What is made before its end is taken too. Then a pod can only be made with the ServiceAccount made again.
     """
     metadata = observed.resource["metadata"]
-    if "deletionTimestamp" not in metadata:
+    if not observed.deleted:
         return None
     if FOREGROUND_FINALIZER in (metadata.get("finalizers") or ()):
         words = f"Kubernetes deletes what {wanted.context.name} consists of, in the foreground;"
@@ -180,14 +179,13 @@ def look(observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...]) -> Act
     manifests, listed = [], []
     for broker in brokers:
         assert broker.claim is not None  # noqa: S101 - asked before
-        owned = "deletionTimestamp" not in observed.resource["metadata"]
         pod = names.report_pod_name(wanted.context.name, broker.index)
         refusal = observed.refused.get(("Pod", pod))
         if refusal is not None:
             words = f"The claim {broker.claim['metadata']['name']} cannot be looked at: pod {pod} is refused: {refusal}"
             return Wait(Reason.PROOF_FAILED, words, LOOK_AGAIN_SECONDS, stalled=True, broker=broker.index)
         uid = broker.claim["metadata"]["uid"]
-        manifests.append(render.report_pod(wanted.context, broker.index, uid, owned=owned))
+        manifests.append(render.report_pod(wanted.context, broker.index, uid, owned=not observed.deleted))
         listed.append(str(broker.claim["metadata"]["name"]))
     words = f"What {', '.join(listed)} hold{'s' if len(listed) == 1 else ''} is looked at."
     return MakeReportPods(tuple(manifests), words)

@@ -44,7 +44,7 @@ from queen_operator.planning.reasons import EventReason, Reason
 from queen_operator.planning.reports import held_of_claim, read_report, reported_indexes
 from queen_operator.planning.restarts import LOOK_AGAIN_SECONDS, PUSHES_GONE_AFTER, OutOfDate, scene_around
 from queen_operator.planning.trouble import trouble_of
-from queen_operator.planning.views import Broker, claims_of, read_brokers
+from queen_operator.planning.views import Broker, claims_of
 from queen_operator.planning.wanted import Wanted
 
 # Two answers of the keeper, two seconds apart at least, after the last client could have reached the broker.
@@ -64,14 +64,17 @@ _GUARDS_OF_A_DEAD_BROKER: Final[tuple[Guard, ...]] = (why_others_leave, why_data
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What brokers are to go: all from index ``staying`` on. ``everything``: claims kept from before as well."""
+    """What is to go: all brokers from index ``staying`` on, and with a deleted cluster the claims that were kept."""
 
     observed: Observed
     wanted: Wanted
     brokers: tuple[Broker, ...]
-    staying: int
     late: bool  # a broker that stays is being restarted, or about to be
-    everything: bool = False
+
+    @property
+    def staying(self) -> int:
+        """How many brokers stay."""
+        return 0 if self.observed.deleted else self.wanted.replicas
 
     @property
     def uid(self) -> str:
@@ -79,14 +82,14 @@ class Removal:
         return self.wanted.context.uid
 
 
-def plan_removal(observed: Observed, wanted: Wanted, late: Sequence[OutOfDate] = ()) -> Action | None:
+def plan_removal(
+    observed: Observed, wanted: Wanted, brokers: tuple[Broker, ...], late: Sequence[OutOfDate] = ()
+) -> Action | None:
     """Return the next step that takes a surplus broker away, a Wait that says why not, or None when none is left.
 
     ``late`` are the brokers that stay and wait to be restarted: one that is to go serves until they are done.
     """
-    staying = 0 if is_deleted(observed) else wanted.replicas
-    brokers = read_brokers(observed, wanted.context.name, wanted.replicas)
-    removal = Removal(observed, wanted, brokers, staying, bool(late), everything=is_deleted(observed))
+    removal = Removal(observed, wanted, brokers, bool(late))
     blocked: Wait | None = None
     for broker in _surplus(removal):
         step = proof.unless_refused(observed, _next_step(removal, broker), broker)
@@ -96,17 +99,12 @@ def plan_removal(observed: Observed, wanted: Wanted, late: Sequence[OutOfDate] =
     return blocked
 
 
-def is_deleted(observed: Observed) -> bool:
-    """The QueenCluster has been deleted, and only a finalizer keeps it."""
-    return "deletionTimestamp" in observed.resource["metadata"]
-
-
 def _surplus(removal: Removal) -> list[Broker]:
     """Brokers of which something is left to take away, highest index first; a pod that looked, if nothing else."""
     cluster = removal.wanted.context.name
     claims = dict(claims_of(removal.observed, cluster))
     known = {broker.index: broker for broker in removal.brokers}
-    others = reported_indexes(removal.observed) | (set(claims) if removal.everything else set())
+    others = reported_indexes(removal.observed) | (set(claims) if removal.observed.deleted else set())
     for index in others - set(known):
         name = names.broker_name(cluster, index)
         known[index] = Broker(index, name, None, None, (), None, None, None, claims.get(index))
@@ -118,9 +116,9 @@ def _is_left(removal: Removal, broker: Broker) -> bool:
         return False
     if broker.exists or read_report(removal.observed, broker.index) is not None:
         return True
-    if broker.claim is None or "deletionTimestamp" in broker.claim["metadata"]:
+    if broker.claim is None or broker.claim_is_leaving:
         return False
-    return removal.everything or broker.removed_by == removal.uid
+    return removal.observed.deleted or broker.removed_by == removal.uid
 
 
 def _next_step(removal: Removal, broker: Broker) -> Action:
@@ -232,7 +230,7 @@ def _give_up_running(removal: Removal, scene: Scene) -> Action:
     going = why_claim_is_leaving(scene) if spool is None else None
     if going is not None:
         return _wait(going, broker)
-    if not what or (spool is not None and spool.empty and not spool.quarantined_files):
+    if not what or (spool is not None and spool.holds_nothing):
         return _stop(removal, broker)
     cure = _cure(removal, broker)
     if cure is not None:

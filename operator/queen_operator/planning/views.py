@@ -197,7 +197,7 @@ class Broker:
     def is_lost_with_its_pod(self) -> bool:
         """Its claim goes with its pod, and nobody knows that nothing is on the volume, quarantine included."""
         spool = self.spool
-        return self.claim_is_leaving and (spool is None or not spool.empty or spool.quarantined_files > 0)
+        return self.claim_is_leaving and (spool is None or not spool.holds_nothing)
 
     @property
     def removed_by(self) -> str | None:

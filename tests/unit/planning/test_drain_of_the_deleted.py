@@ -4,7 +4,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from queen_operator.api import names
-from queen_operator.planning.actions import ApplyChildren, DeleteChild, GenerateMeshSecret, SetFinalizer, Wait
+from queen_operator.planning.actions import Action, ApplyChildren, DeleteChild, GenerateMeshSecret, SetFinalizer, Wait
 from queen_operator.planning.deletion import plan_deletion
 from queen_operator.planning.findings import find
 from queen_operator.planning.observed import Observed
@@ -12,6 +12,7 @@ from queen_operator.planning.plan import decide
 from queen_operator.planning.reasons import Reason
 from queen_operator.planning.reports import Held
 from queen_operator.planning.status import make_status
+from queen_operator.planning.views import read_brokers
 from tests.unit.planning.scene import UID, Scene, healthy_cluster
 
 
@@ -35,10 +36,14 @@ def without_digest(observed: Observed, purpose: str, problem: str | None) -> Obs
     return replace(observed, references=unread)
 
 
+def deletion_of(scene: Scene, observed: Observed) -> Action:
+    return plan_deletion(observed, scene.wanted, read_brokers(observed, "orders", scene.wanted.replicas))
+
+
 def test_its_broker_is_started_again() -> None:
     scene, observed = with_messages_and_no_broker()
 
-    action = plan_deletion(observed, scene.wanted)
+    action = deletion_of(scene, observed)
 
     assert isinstance(action, ApplyChildren)
     assert "20 messages" in action.message
@@ -47,7 +52,7 @@ def test_its_broker_is_started_again() -> None:
 def test_a_mesh_secret_that_is_gone_is_made_before_its_broker_is_started() -> None:
     scene, observed = with_messages_and_no_broker()
 
-    action = plan_deletion(without_digest(observed, "mesh secret", None), scene.wanted)
+    action = deletion_of(scene, without_digest(observed, "mesh secret", None))
 
     assert action == GenerateMeshSecret("orders-mesh")
 
@@ -56,7 +61,7 @@ def test_a_missing_password_is_named_and_waited_for() -> None:
     scene, observed = with_messages_and_no_broker()
     missing = without_digest(observed, "PostgreSQL password", "The Secret pg does not exist.")
 
-    action = plan_deletion(without_digest(missing, "mesh secret", None), scene.wanted)
+    action = deletion_of(scene, without_digest(missing, "mesh secret", None))
 
     assert isinstance(action, Wait)
     assert action.reason is Reason.SECRET_MISSING
@@ -67,7 +72,7 @@ def released(scene: Scene, observed: Observed) -> SetFinalizer:
     """What is done once nothing is left, by a round that reads the status of this one."""
     status = make_status(find(observed, scene.wanted, decide(observed, scene.wanted)))
     gone = replace(observed, claims={}, resource={**observed.resource, "status": status})
-    action = plan_deletion(gone, scene.wanted)
+    action = deletion_of(scene, gone)
     assert isinstance(action, SetFinalizer)
     return action
 
