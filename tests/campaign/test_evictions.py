@@ -17,8 +17,9 @@ from tests.support.evictions import evict
 from tests.support.loading import loading
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.sampling import Sampler
-from tests.support.status_log import Status, StatusLog, lives_by_broker, lives_of, stalled
+from tests.support.status_log import Status, StatusLog, lives_by_broker, stalled
 from tests.support.waiting import wait_until
+from tests.support.watched import watched_under_load
 
 # Between two restarts all brokers are Ready for this long: only then does the budget let one go.
 ROLLOUT = {"minReadySeconds": 25}
@@ -60,12 +61,9 @@ def test_a_pod_that_others_take_in_the_middle_of_a_roll_counts_as_the_broker_tha
     before = cluster.pod_uids()
 
     with (
-        Sampler(cluster) as sampler,
         StatusLog(cluster) as log,
-        lives_of(cluster) as pods,
-        loading(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as load,
+        watched_under_load(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as (sampler, pods, load),
     ):
-        load.wait_started()
         cluster.apply(spec_for(database, rollout=ROLLOUT, broker={"logLevel": "debug"}))
         wait_until("the first broker to be new", rolled(cluster, before, "0"), seconds=300)
         taken = pods_of(cluster)["2"]
@@ -170,13 +168,10 @@ def test_a_drain_of_the_node_in_the_middle_of_a_roll_gets_one_broker_and_the_rol
     before = cluster.pod_uids()
 
     with (
-        Sampler(cluster) as sampler,
         StatusLog(cluster) as log,
-        lives_of(cluster) as pods,
-        loading(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as load,
+        watched_under_load(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as (sampler, pods, load),
         uncordoned_at_the_end(cluster),
     ):
-        load.wait_started()
         cluster.apply(spec_for(database, rollout=ROLLOUT, broker={"logLevel": "debug"}))
         wait_until("the first broker to be new", rolled(cluster, before, "0"), seconds=300)
         drained = drain_node(cluster, DRAIN_GIVES_UP_SECONDS)

@@ -14,12 +14,12 @@ from lab.kubectl import Kubectl
 from lab.node import Node
 from queen_operator.planning.views import LEAVING_ANNOTATION
 from tests.support.databases import Database
-from tests.support.loading import loading
 from tests.support.node_clusters import PODS, Cluster, spec_for
 from tests.support.operator_kills import Moments, OperatorKiller
 from tests.support.sampling import Sampler
-from tests.support.status_log import lives_by_broker, lives_of
+from tests.support.status_log import lives_by_broker
 from tests.support.waiting import wait_until
+from tests.support.watched import watched_under_load
 
 LOAD = {"rate": 30, "connections": "half", "retries": 5, "poll_seconds": 10}
 LOAD_SECONDS = 2400
@@ -106,12 +106,7 @@ def test_an_operator_killed_at_every_step_of_a_roll_replaces_each_broker_once(
         ("the new orders-2 on its way", pods, on_its_way("2", before), killer.kill_pod),
     )
 
-    with (
-        Sampler(cluster) as sampler,
-        lives_of(cluster) as lives,
-        loading(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as load,
-    ):
-        load.wait_started()
+    with watched_under_load(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as (sampler, lives, load):
         began = time.monotonic()
         cluster.apply(spec_for(database, broker={"logLevel": "debug"}))
         for moment, watch, holds, kill in steps:
@@ -136,12 +131,7 @@ def test_an_operator_killed_at_random_moments_of_a_roll_replaces_each_broker_onc
     kinds = [killer.kill_container, killer.kill_pod] * (RANDOM_KILLS // 2)
     chance.shuffle(kinds)
 
-    with (
-        Sampler(cluster) as sampler,
-        lives_of(cluster) as lives,
-        loading(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as load,
-    ):
-        load.wait_started()
+    with watched_under_load(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as (sampler, lives, load):
         began = time.monotonic()
         cluster.apply(spec_for(database, broker={"logLevel": "debug"}))
         for number, kill in enumerate(kinds):

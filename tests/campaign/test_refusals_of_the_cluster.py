@@ -10,11 +10,12 @@ import pytest
 
 from tests.support.database_scenes import pods_of, ready_brokers, rolled, stalled_with
 from tests.support.databases import Database
-from tests.support.loading import Load, loading
+from tests.support.loading import Load
 from tests.support.node_clusters import Cluster, spec_for
 from tests.support.sampling import Sampler
 from tests.support.status_log import lives_by_broker, lives_of
 from tests.support.waiting import wait_until
+from tests.support.watched import watched_under_load
 
 # A node may still come up for a pod that none takes, so a person is called only after the deadline.
 ROLLOUT = {"brokerDeadline": "1m"}
@@ -54,12 +55,7 @@ def test_a_request_that_no_node_can_hold_stops_at_one_broker_and_the_old_one_tou
     cluster.wait_ready()
     before = cluster.pod_uids()
 
-    with (
-        Sampler(cluster) as sampler,
-        lives_of(cluster) as pods,
-        loading(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as load,
-    ):
-        load.wait_started()
+    with watched_under_load(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as (sampler, pods, load):
         cluster.apply(asking_for(database, "64"))
         told = ("orders-0", "no node takes its pod", "Insufficient cpu")
         wait_until("the scheduler's words", stalled_with(cluster, *told), TOLD_WITHIN_SECONDS)
@@ -90,12 +86,7 @@ def test_another_request_instead_begins_with_the_broker_that_no_node_took(
     cluster.wait_ready()
     before = cluster.pod_uids()
 
-    with (
-        Sampler(cluster) as sampler,
-        lives_of(cluster) as pods,
-        loading(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as load,
-    ):
-        load.wait_started()
+    with watched_under_load(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as (sampler, pods, load):
         cluster.apply(asking_for(database, "64"))
         unscheduled = "the pod to be refused by the scheduler"
         wait_until(unscheduled, lambda: "Insufficient cpu" in cluster.status()["message"], TOLD_WITHIN_SECONDS)
@@ -121,12 +112,7 @@ def test_a_quota_that_leaves_no_room_stops_at_one_broker_and_more_room_mends_it_
     before = cluster.pod_uids()
     limit_cpu(cluster, used_cpu(cluster))
 
-    with (
-        Sampler(cluster) as sampler,
-        lives_of(cluster) as pods,
-        loading(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as load,
-    ):
-        load.wait_started()
+    with watched_under_load(cluster, tmp_path, seconds=LOAD_SECONDS, **LOAD) as (sampler, pods, load):
         cluster.apply(asking_for(database, "150m"))
         told = ("orders-0", "no pod can be made", "exceeded quota: room")
         wait_until("the quota's words", stalled_with(cluster, *told), TOLD_WITHIN_SECONDS)
