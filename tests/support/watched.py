@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from tests.support.loading import Load, loading
 from tests.support.node_clusters import Cluster
-from tests.support.pod_lives import PodLives, lives_of
+from tests.support.pod_lives import PodLives
 from tests.support.sampling import Sampler
+from tests.support.status_log import lives_of
 
 
 class Watched(NamedTuple):
